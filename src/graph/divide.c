@@ -152,6 +152,12 @@ static enum lk_status check_places(const struct lk_replica *replica)
         if (place_of(s, i) >= replica->config.places)
             return lk_fail(LK_E_ARGUMENT, "'%s' is placed on device %d of a group of %d",
                            s->ops[i].node->name, place_of(s, i), replica->config.places);
+        if (s->ops[i].misplaced)
+            return lk_fail(LK_E_ARGUMENT,
+                           "'%s' and '%s' are computed as one: they need one place, not %d "
+                           "and %d",
+                           s->ops[i].node->name, s->ops[i].misplaced->name, place_of(s, i),
+                           lk_node_place(s->ops[i].misplaced));
     }
     return LK_OK;
 }

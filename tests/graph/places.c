@@ -311,6 +311,13 @@ static void refuses_by_name(void **state)
     end(&net, add(&net, "dense", x, "units=3"));
     expect_refusal(&net, devices, 2, "devices 0 and 1 of a group wait for each other");
 
+    net = begin(1); /* a relu that the convolution before it takes over */
+    x = add(&net, "conv2d", net.images, "filters=4 kernel=1");
+    x = add(&net, "flatten", put(&net, 1, "relu", x, ""), "");
+    end(&net, add(&net, "dense", x, "units=3"));
+    expect_refusal(&net, devices, 2,
+                   "'conv2d_1' and 'relu_1' are computed as one: they need one place, not 0");
+
     net = begin(1); /* three uses of one layer */
     struct lk_node *conv = x = put(&net, 0, "conv2d", net.images, "filters=2 kernel=1");
     for (int i = 0; i < 2; i++) {

@@ -128,6 +128,8 @@ static enum lk_status fuse(struct lk_schedule *schedule, int i)
         if (!lk_options_print(next->op->options, next->options, true, text, sizeof text) ||
             !scheduled->op->absorb(scheduled->options, next->op->name, text))
             break;
+        if (lk_node_place(next->node) != lk_node_place(scheduled->node))
+            scheduled->misplaced = next->node;
         for (int k = 1; k < next->shapes.inputs; k++) {
             scheduled->x[scheduled->shapes.inputs] = next->x[k];
             scheduled->shapes.x[scheduled->shapes.inputs] = next->shapes.x[k];

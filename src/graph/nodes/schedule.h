@@ -21,7 +21,9 @@ struct lk_value {
 
 /* A scheduled operation ("operation i" below): that of a node with all that it has absorbed. */
 struct lk_scheduled_op {
-    const struct lk_node *node; /* names it; lk_node_owner() of it has the parameters */
+    const struct lk_node *node;      /* names it; lk_node_owner() of it has the parameters */
+    const struct lk_node *misplaced; /* one that it absorbed, whose place is another than its
+                                      * own; NULL: there is none */
     const struct lk_op *op;
     void *options;
     struct lk_op_shapes shapes;
