@@ -87,8 +87,10 @@ class Figures(ProgramTest):
 
     def test_settings_of_a_model(self):
         """They are in its name, so that figures of two sizes are not taken for one another."""
-        self.run_program('bench', 'text-lstm', '--set', 'width=32', '--set', 'units=16',
-                         '--seconds', '0.01', '--batch-size', '16', '--json', 'b.json')
+        said = self.run_program('bench', 'text-lstm', '--set', 'width=32', '--set', 'units=16',
+                                '--seconds', '0.01', '--batch-size', '16', '--json',
+                                'b.json').stdout
+        self.assertIn('text-lstm with width=32 units=16\n', said)
         with open(self.path('b.json')) as file:
             model, = json.load(file)['models']
         self.assertEqual(model['name'], 'text-lstm width=32 units=16')

@@ -142,9 +142,11 @@ static enum lk_status bench_model(struct bench *bench, const char *name)
     terminal_status(NULL);
     if (status != LK_OK)
         return status;
+    if (*bench->set)
+        print_lines("%s with%s\n", name, bench->set);
+    print_model(&model, json_array_size(bench->models) == 0);
     snprintf(named, sizeof named, "%s%s", name, bench->set);
     model.name = named; /* so that figures of other settings are not compared with it */
-    print_model(&model, json_array_size(bench->models) == 0);
     json_array_append_new(bench->models, model_json(&model));
     return LK_OK;
 }
