@@ -266,7 +266,10 @@ enum lk_status lk_file_draft_commit(struct lk_file_draft *draft)
 {
     FILE *stream = draft->stream;
     errno = EIO; /* for a write that failed earlier, whose errno is lost */
-    const bool whole = fflush(stream) == 0 && !ferror(stream) && fsync(fileno(stream)) == 0;
+    const bool has_failed = ferror(stream);
+    if (has_failed) /* one byte more, which most likely fails for the same reason */
+        (void)fputc('\n', stream);
+    const bool whole = fflush(stream) == 0 && !has_failed && fsync(fileno(stream)) == 0;
     enum lk_status status = whole ? LK_OK : lk_file_fail("write", draft->path);
     if (fclose(stream) != 0 && status == LK_OK)
         status = lk_file_fail("write", draft->path);
