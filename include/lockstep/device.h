@@ -44,6 +44,10 @@ LK_API LK_MUST_CHECK enum lk_status lk_device_query(int index, struct lk_device_
  * else the first GPU, else the first device. fails: LK_E_ARGUMENT, LK_E_NO_DEVICE */
 LK_API LK_MUST_CHECK enum lk_status lk_device_list_count(const char *spec, int *count);
 
+/* Devices in each group of a list that has groups, as "0+1,2+3" has two of 2; 0: it has none.
+ * fails: as lk_device_list_count */
+LK_API LK_MUST_CHECK enum lk_status lk_device_list_groups(const char *spec, int *each);
+
 /* Opens entry `position` of the list: a context and a queue of its own. $LOCKSTEP_CLASS=gpu|cpu
  * forces the kernel class, $LOCKSTEP_VECTOR the vector width (tests do); kernels are built on
  * $LOCKSTEP_BUILD_THREADS threads (one for each core where it is not set; with 1 no process is

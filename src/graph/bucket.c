@@ -51,6 +51,8 @@ static void add_tracked(struct lk_replica *replica)
 
 void lk_replica_cut_buckets(struct lk_replica *replica)
 {
+    const int places = replica->config.places > 1 ? replica->config.places : 1;
+    const int most = LK_MOST_BUCKETS / places - 2 - LK_MOST_LISTS;
     int64_t end = replica->trainable_count;
     for (int p = replica->param_count - 1; p >= 0; p--) {
         const struct lk_param *param = &replica->params[p];
@@ -58,8 +60,8 @@ void lk_replica_cut_buckets(struct lk_replica *replica)
         const bool ends_op = p == 0 || lk_replica_param_owner(replica, p - 1) != last;
         if (!param->is_trainable || !ends_op)
             continue;
-        const bool is_full = end - param->offset >= BUCKET_ELEMENTS &&
-                             replica->bucket_count < LK_MOST_BUCKETS - 2 - LK_MOST_LISTS;
+        const bool is_full =
+            end - param->offset >= BUCKET_ELEMENTS && replica->bucket_count < most;
         if (param->places > 0 || (!is_full && param->offset > replica->listed_count))
             continue;
         replica->buckets[replica->bucket_count++] = bucket_of(param->offset, end, last);

@@ -16,7 +16,8 @@ struct lk_bucket {
     struct lk_buffer *list;
 };
 
-enum { LK_MOST_BUCKETS = 64 };
+/* Of all replicas of a group together. */
+enum { LK_MOST_BUCKETS = 128 };
 
 /* Buckets in the order in which backward finishes them: the last layers' first; each about
  * 2^18 elements or one parameter, whatever is more. They cover all of 0 to gradient_count; last

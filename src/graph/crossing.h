@@ -41,6 +41,9 @@ struct lk_crossing_end {
  * each other in a circle, weights that are used at two places; LK_E_UNSUPPORTED */
 LK_MUST_CHECK enum lk_status lk_replica_divide(struct lk_replica *replica);
 
+/* Tells a replica of its group: of each place that which has weights. */
+void lk_replica_join(struct lk_replica *replica, struct lk_replica *const *group);
+
 /* Allocates what crosses, once memory is planned; frees it. */
 LK_MUST_CHECK enum lk_status lk_crossings_build(struct lk_replica *replica);
 void lk_crossings_clear(struct lk_replica *replica);

@@ -259,6 +259,8 @@ enum lk_status lk_replica_make(const struct lk_replica_config *config,
     if (!made)
         return lk_fail_memory("a replica", sizeof *made);
     made->config = *config;
+    made->self = made;
+    made->group = &made->self;
     if (!config->choices && config->weights_of)
         made->config.choices = config->weights_of->config.choices;
     if (config->transform)

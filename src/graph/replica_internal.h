@@ -88,7 +88,9 @@ struct lk_replica {
     struct lk_crossing *crossings; /* of the whole schedule, where it is divided */
     struct lk_crossing_end *ends;  /* of each, those of this replica */
     int crossing_count;
-    int first_crossed; /* the value that stands for crossing 0 */
+    int first_crossed;               /* the value that stands for crossing 0 */
+    struct lk_replica *const *group; /* of each place; without a group `self` alone */
+    struct lk_replica *self;
 };
 
 /* Operations that stand for the two ends of a crossing. */

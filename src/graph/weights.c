@@ -92,7 +92,8 @@ static enum lk_status init_param(struct lk_replica *replica, int index, uint64_t
             ((float *)values)[e] = (float)value;
     }
     free(matrix);
-    return lk_replica_write_param(replica, index, values);
+    return lk_buffer_write(replica->weight_views[index], 0,
+                           lk_buffer_bytes(replica->weight_views[index]), values);
 }
 
 enum lk_status lk_replica_init_weights(struct lk_replica *replica, uint64_t seed)

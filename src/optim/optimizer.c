@@ -218,6 +218,12 @@ double lk_optimizer_rate(const struct lk_optimizer *optimizer)
     return *(const double *)((const char *)info->options + row->offset);
 }
 
+void lk_optimizer_set_group(struct lk_optimizer *optimizer,
+                            const struct lk_optimizer_info *const *group)
+{
+    optimizer->info.group = group;
+}
+
 const struct lk_optimizer_info *lk_optimizer_info(const struct lk_optimizer *optimizer)
 {
     return &optimizer->info;

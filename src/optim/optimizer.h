@@ -172,7 +172,12 @@ struct lk_optimizer_info {
     const char *array_names[LK_MOST_STATE_ARRAYS]; /* "m", "v"; the average of weights comes
                                                     * last: LK_EMA_ARRAY */
     int64_t count, stride;
+    const struct lk_optimizer_info *const *group; /* of each place of a group that trains one
+                                                   * model, each with its part of the state;
+                                                   * NULL: this one has all */
 };
+void lk_optimizer_set_group(struct lk_optimizer *optimizer,
+                            const struct lk_optimizer_info *const *group);
 
 /* Lives as long as the optimizer. */
 const struct lk_optimizer_info *lk_optimizer_info(const struct lk_optimizer *optimizer);

@@ -16,10 +16,14 @@
 static enum lk_status open_device(void *context, struct lk_worker *worker)
 {
     const struct lk_team_config *c = context;
-    LK_TRY(lk_device_open(c->devices, worker->position, &worker->device));
-    if (c->memory_limit > 0)
-        lk_device_limit_memory(worker->device, c->memory_limit);
-    lk_device_set_log_folder(worker->device, c->log_folder);
+    for (int i = 0; i < worker->places; i++) {
+        struct lk_device **device = &worker->group[i];
+        LK_TRY(lk_device_open(c->devices, worker->position * worker->places + i, device));
+        if (c->memory_limit > 0)
+            lk_device_limit_memory(*device, c->memory_limit);
+        lk_device_set_log_folder(*device, c->log_folder);
+    }
+    worker->device = worker->group[0];
     return LK_OK;
 }
 
@@ -33,10 +37,11 @@ int lk_team_most_shards(int shards, int devices)
 }
 
 /* Whether the only device of the only rank trains: it is alone from the first step on, unless
- * it has to compute a batch in pieces, which one that is alone cannot. */
+ * it has to compute a batch in pieces, or is a group, which one that is alone cannot. */
 static bool is_single(const struct lk_team *team)
 {
-    return team->job.all == 1 && !team->config.is_async && team->config.pieces < 2;
+    return team->job.all == 1 && !team->config.is_async && team->config.pieces < 2 &&
+           team->config.places < 2;
 }
 
 /* Makes a stepper for as many shards at a time as fit into the device's memory: half as many
@@ -114,7 +119,9 @@ static enum lk_status build(void *context, struct lk_worker *worker)
 {
     (void)context;
     LK_TRY(fit_stepper(worker, true));
-    return lk_device_finish(worker->device);
+    for (int i = 0; i < worker->places; i++)
+        LK_TRY(lk_device_finish(worker->group[i]));
+    return LK_OK;
 }
 
 static enum lk_status create_worker(struct lk_team *team, int position)
@@ -125,6 +132,7 @@ static enum lk_status create_worker(struct lk_team *team, int position)
     team->workers[team->count++] = worker;
     worker->team = team;
     worker->position = position;
+    worker->places = team->config.places > 1 ? team->config.places : 1;
     worker->state = LK_WORKER_NEW;
     LK_TRY(lk_worker_read_faults(worker));
     return lk_worker_start(worker);
@@ -195,6 +203,14 @@ static enum lk_status count_devices(struct lk_team *team, int *devices)
 {
     const struct lk_team_config *c = &team->config;
     LK_TRY(lk_device_list_count(c->devices, devices));
+    if (c->places > 1) {
+        if (*devices % c->places != 0)
+            return lk_fail(LK_E_ARGUMENT,
+                           "%d devices for a model that is divided among %d: expected %d, or a "
+                           "multiple of that",
+                           *devices, c->places, c->places);
+        *devices /= c->places;
+    }
     team->job.all = *devices;
     if (lk_world_size(c->world) > 1) {
         LK_TRY(lk_team_ranks_create(c->world, *devices, &team->job.ranks));
@@ -304,14 +320,15 @@ enum lk_status lk_team_create(const struct lk_team_config *config, struct lk_tea
     return LK_OK;
 }
 
-/* Room for what each device brings in a step; all replicas have the same buckets. */
+/* Room for what each device brings in a step; all replicas have the same buckets. The sums of
+ * one that is alone from the start do not come to the host. */
 static enum lk_status create_arrivals(struct lk_team *team)
 {
-    const struct lk_replica *replica = lk_stepper_replica(lk_team_lead(team)->stepper);
-    team->buckets = lk_replica_bucket_count(replica);
+    const struct lk_exchange *exchange = lk_stepper_exchange(lk_team_lead(team)->stepper);
+    team->buckets = exchange ? lk_exchange_metrics(exchange) : 0;
     team->values[LK_ARRIVAL_METRICS] = LK_PAD;
     for (int b = 0; b < team->buckets; b++)
-        team->values[LK_ARRIVAL_BUCKETS + b] = lk_replica_bucket(replica, b).sum_count;
+        team->values[LK_ARRIVAL_BUCKETS + b] = lk_exchange_reals(exchange, b);
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
         if (!lk_worker_is_at_work(worker))
@@ -345,7 +362,10 @@ static enum lk_status close_device(void *context, struct lk_worker *worker)
     (void)context;
     lk_stepper_destroy(worker->stepper);
     worker->stepper = NULL;
-    lk_device_close(worker->device);
+    for (int i = 0; i < worker->places; i++) {
+        lk_device_close(worker->group[i]);
+        worker->group[i] = NULL;
+    }
     worker->device = NULL;
     return LK_OK;
 }

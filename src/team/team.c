@@ -21,7 +21,10 @@ void lk_team_set_steps(struct lk_team *team,
 
 static enum lk_status add_profile(void *context, struct lk_worker *worker)
 {
-    return lk_profile_add(context, worker->device, worker->position);
+    for (int i = 0; i < worker->places; i++)
+        LK_TRY(
+            lk_profile_add(context, worker->group[i], worker->position * worker->places + i));
+    return LK_OK;
 }
 
 enum lk_status lk_team_set_profile(struct lk_team *team, struct lk_profile *profile)

@@ -74,16 +74,23 @@ struct evaluation {
     struct lk_evaluation result;
 };
 
+static enum lk_status swap_average(struct lk_stepper *stepper)
+{
+    for (int p = 0; p < lk_stepper_places(stepper); p++)
+        LK_TRY(
+            lk_optimizer_enqueue_swap(lk_stepper_optimizer_at(stepper, p),
+                                      lk_replica_weights(lk_stepper_replica_at(stepper, p))));
+    return LK_OK;
+}
+
 /* Evaluates the moving average of the weights, where there is one, in their place. */
 static enum lk_status run_on(struct evaluation *e, struct lk_worker *worker)
 {
     struct lk_trainer *trainer = e->trainer;
-    struct lk_optimizer *optimizer = lk_stepper_optimizer(worker->stepper);
-    struct lk_buffer *w = lk_replica_weights(lk_stepper_replica(worker->stepper));
-    LK_TRY(lk_optimizer_enqueue_swap(optimizer, w));
+    LK_TRY(swap_average(worker->stepper));
     const enum lk_status status =
         lk_evaluator_run(trainer->evaluator, trainer->load.validation, &e->result);
-    const enum lk_status back = lk_optimizer_enqueue_swap(optimizer, w);
+    const enum lk_status back = swap_average(worker->stepper);
     return status == LK_OK ? back : status;
 }
 

@@ -127,7 +127,7 @@ static enum lk_status enqueue_part(struct meter *m, int shards)
     LK_TRY(lk_timestamp_enqueue(m->start));
     LK_TRY(lk_replica_load_micro_batch(m->replica, 0, &share));
     LK_TRY(lk_replica_forward(m->replica, m->step));
-    LK_TRY(lk_exchange_enqueue_bucket(m->exchange, m->buckets, run));
+    LK_TRY(lk_exchange_enqueue_metrics(m->exchange, m->replica, run));
     for (int b = 0; b < m->buckets; b++) {
         LK_TRY(lk_replica_backward_bucket(m->replica, b));
         LK_TRY(lk_exchange_enqueue_bucket(m->exchange, b, run));

@@ -55,9 +55,11 @@ static enum lk_status add_word(struct lk_device_list *list, const char *word)
     if (!*word)
         return lk_fail(LK_E_ARGUMENT, "a list of devices has an empty place: expected '0,1'");
     if (end == word)
-        return lk_fail(LK_E_ARGUMENT,
-                       "device '%s' is not a number, 'N/PARTS', 'N*COPIES', all, gpu or cpu",
-                       word);
+        return lk_fail(
+            LK_E_ARGUMENT,
+            "device '%s' is not a number, 'N/PARTS', 'N*COPIES', all, gpu or cpu, or some of "
+            "these with '+' between them",
+            word);
     if (index < 0 || index >= list->known)
         return lk_fail(LK_E_NO_DEVICE, "device %ld is not there: there %s %d, numbered from 0",
                        index, list->known == 1 ? "is" : "are", list->known);
@@ -76,10 +78,34 @@ static enum lk_status add_word(struct lk_device_list *list, const char *word)
     return LK_OK;
 }
 
+/* What stands between two commas: a word, or the words of a group. All groups are equal, as
+ * each computes the same parts of a model. */
+static enum lk_status add_group(struct lk_device_list *list, char *text)
+{
+    const int before = list->count;
+    const bool is_group = strchr(text, '+') != NULL;
+    char *rest = text;
+    while (rest) {
+        char *word = rest;
+        rest = strchr(rest, '+');
+        if (rest)
+            *rest++ = '\0';
+        LK_TRY(add_word(list, word));
+    }
+    const int added = list->count - before;
+    if (is_group ? before > 0 && added != list->each : list->each > 0)
+        return lk_fail(LK_E_ARGUMENT,
+                       "a list of devices has groups of %d and of %d: expected groups of one "
+                       "size, '0+1,2+3'",
+                       list->each > 0 ? list->each : 1, added);
+    list->each = is_group ? added : 0;
+    return LK_OK;
+}
+
 enum lk_status lk_device_list_parse(const char *spec, struct lk_device_list *list)
 {
     char text[512], *rest = text;
-    list->count = 0;
+    list->count = list->each = 0;
     LK_TRY(lk_variables_check());
     LK_TRY(lk_opencl_list(list->ids, &list->known));
     if (!spec || !*spec)
@@ -98,7 +124,7 @@ enum lk_status lk_device_list_parse(const char *spec, struct lk_device_list *lis
         rest = strchr(rest, ',');
         if (rest)
             *rest++ = '\0';
-        LK_TRY(add_word(list, word));
+        LK_TRY(add_group(list, word));
     }
     return LK_OK;
 }
@@ -125,5 +151,13 @@ enum lk_status lk_device_list_count(const char *spec, int *count)
     struct lk_device_list list;
     LK_TRY(lk_device_list_parse(spec, &list));
     *count = list.count;
+    return LK_OK;
+}
+
+enum lk_status lk_device_list_groups(const char *spec, int *each)
+{
+    struct lk_device_list list;
+    LK_TRY(lk_device_list_parse(spec, &list));
+    *each = list.each;
     return LK_OK;
 }

@@ -1,4 +1,5 @@
-/* Lists of devices as users write them: "0,1", "0/2", "gpu". Floor 1. Private to src/device. */
+/* Lists of devices as users write them: "0,1", "0/2", "gpu", "0+1,2+3". Floor 1. Private to
+ * src/device. */
 #ifndef LK_DEVICE_OPEN_LIST_H
 #define LK_DEVICE_OPEN_LIST_H
 
@@ -15,6 +16,7 @@ struct lk_device_entry {
 struct lk_device_list {
     cl_device_id ids[LK_MOST_DEVICES];
     int known, count;
+    int each; /* devices in each group, where the list has groups ("+"); else 0 */
     struct lk_device_entry entries[LK_MOST_DEVICES];
 };
 

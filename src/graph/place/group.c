@@ -29,6 +29,8 @@ struct parcel {
 
 struct lk_group {
     int count, in_flight;
+    bool trains;
+    struct lk_replica *members[LK_MOST_PLACES]; /* that have weights */
     struct place places[LK_MOST_PLACES];
     const struct lk_group_work *work;
     struct parcel *parcels, *spare; /* to be moved; not in use */
@@ -58,11 +60,15 @@ static enum lk_status create_place(struct lk_group *group,
     own.device = device;
     own.place = place;
     own.places = group->count;
+    if (config->weights_of)
+        own.weights_of = lk_group_member(config->weights_of, place);
     for (int i = 0; i < group->in_flight; i++) {
         LK_TRY(lk_replica_create(&own, &runners[i].replica));
+        lk_replica_join(runners[i].replica, group->members);
         own.weights_of = runners[0].replica;
         own.optimizer_arrays = own.gradient_sums = 0;
     }
+    group->members[place] = runners[0].replica;
     return check_tiles(group, place);
 }
 
@@ -101,6 +107,7 @@ enum lk_status lk_group_create(const struct lk_replica_config *config,
         return lk_fail_memory("a group of devices", sizeof *made);
     made->count = count;
     made->in_flight = in_flight;
+    made->trains = config->training;
     const enum lk_status status = create(made, config, devices);
     if (status != LK_OK) {
         lk_group_destroy(made);
@@ -194,25 +201,33 @@ static enum lk_status go_forward(struct lk_group *group, int place, struct runne
                : LK_OK;
 }
 
+static enum lk_status go_back(struct lk_group *group, int place, struct runner *runner,
+                              bool *is_done)
+{
+    const struct lk_group_work *work = group->work;
+    const int buckets = lk_replica_bucket_count(runner->replica);
+    do {
+        LK_TRY(lk_replica_go_backward(runner->replica, runner->bucket, is_done));
+        note_sent(group, place, runner);
+        if (*is_done && runner->bucket < buckets)
+            LK_TRY(work->finished(work->context, runner->replica, place, runner->index,
+                                  runner->bucket));
+        runner->bucket += *is_done;
+    } while (*is_done && runner->bucket < buckets);
+    return LK_OK;
+}
+
 /* One micro-batch after the other, since all write their gradients to the same memory. */
 static enum lk_status go_backward(struct lk_group *group, int place, bool *has_ended)
 {
-    const struct lk_group_work *work = group->work;
     struct place *here = &group->places[place];
     struct runner *runner = find_runner(group, place, here->next_backward);
     bool is_done = true;
     *has_ended = false;
     if (!runner || runner->bucket < 0)
         return LK_OK;
-    const int buckets = lk_replica_bucket_count(runner->replica);
-    do {
-        LK_TRY(lk_replica_go_backward(runner->replica, runner->bucket, &is_done));
-        note_sent(group, place, runner);
-        if (is_done && runner->bucket < buckets)
-            LK_TRY(work->finished(work->context, runner->replica, place, runner->index,
-                                  runner->bucket));
-        runner->bucket += is_done;
-    } while (is_done && runner->bucket < buckets);
+    if (group->trains)
+        LK_TRY(go_back(group, place, runner, &is_done));
     if (!is_done)
         return LK_OK;
     runner->index = -1;

@@ -17,7 +17,8 @@ struct lk_group;
 
 /* Replicas for each of `count` devices, so many that each can be at `in_flight` micro-batches
  * at once. They are made by `config`, whose device, place, places and weights_of are filled in
- * here. The devices are of one kind, so that their batch tiles are. fails: LK_E_ARGUMENT,
+ * here; weights_of is that of a member of another group of the same devices, for each place.
+ * The devices are of one kind, so that their batch tiles are. fails: LK_E_ARGUMENT,
  * LK_E_UNSUPPORTED: what cannot be divided so, by name; as lk_replica_create() */
 LK_MUST_CHECK enum lk_status lk_group_create(const struct lk_replica_config *config,
                                              struct lk_device *const *devices, int count,
@@ -33,9 +34,18 @@ int lk_group_count(const struct lk_group *group);
  * place has the values; in the others it is_elsewhere or is_borrowed. */
 struct lk_replica *lk_group_replica(struct lk_group *group, int place);
 
+/* Every replica of a group knows those of the other places, and replicas of no group are one of
+ * one place. How many there are, the replica and the device of a place, and the place that has
+ * a parameter. */
+int lk_group_places(const struct lk_replica *any);
+struct lk_replica *lk_group_member(const struct lk_replica *any, int place);
+struct lk_device *lk_group_device(const struct lk_replica *any, int place);
+int lk_group_place_of_param(const struct lk_replica *any, int param);
+
 /* What a run does with a micro-batch of each place, in this order. Each is told the replica at
  * work: load fills its inputs; forwarded (NULL: nothing) is called when forward, finished when
- * the gradients of a bucket are enqueued, which the next micro-batch will overwrite. */
+ * the gradients of a bucket are enqueued, which the next micro-batch will overwrite. What does
+ * not train goes forward only, and has no `finished`. */
 struct lk_group_work {
     void *context;
     int64_t step;

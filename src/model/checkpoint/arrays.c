@@ -2,6 +2,7 @@
 #include "model/checkpoint/arrays.h"
 
 #include "base/fail.h"
+#include "graph/place/group.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,9 +38,27 @@ static enum lk_status add_scaling(struct lk_checkpoint_arrays *arrays)
     return add_room(arrays);
 }
 
+/* Of a group the replica and the optimizer that have a parameter. */
+static struct lk_replica *replica_of(const struct lk_checkpoint_arrays *arrays, int param)
+{
+    return lk_group_member(arrays->replica, lk_group_place_of_param(arrays->replica, param));
+}
+
+static const struct lk_optimizer_info *optimizer_of(const struct lk_checkpoint_arrays *arrays,
+                                                    int param)
+{
+    const int place = param < 0 ? 0 : lk_group_place_of_param(arrays->replica, param);
+    return arrays->optimizer->group ? arrays->optimizer->group[place] : arrays->optimizer;
+}
+
+static const struct lk_param *param_of(const struct lk_checkpoint_arrays *arrays, int index)
+{
+    return lk_replica_param(replica_of(arrays, index), index);
+}
+
 static enum lk_status add(struct lk_checkpoint_arrays *arrays, int index, int state)
 {
-    const struct lk_param *param = lk_replica_param(arrays->replica, index);
+    const struct lk_param *param = param_of(arrays, index);
     const enum lk_dtype real = lk_replica_real(arrays->replica);
     struct lk_checkpoint_array *array = &arrays->list[arrays->count];
     *array = (struct lk_checkpoint_array){.param = index, .state = state};
@@ -75,7 +94,7 @@ enum lk_status lk_checkpoint_arrays_list(const struct lk_replica *replica,
         LK_TRY(add(arrays, i, -1));
     for (int state = 0; state < states; state++)
         for (int i = 0; i < params; i++)
-            if (lk_replica_param(replica, i)->is_trainable)
+            if (param_of(arrays, i)->is_trainable)
                 LK_TRY(add(arrays, i, state));
     return optimizer && optimizer->scaling ? add_scaling(arrays) : LK_OK;
 }
@@ -84,7 +103,8 @@ enum lk_status lk_checkpoint_arrays_list(const struct lk_replica *replica,
 static struct lk_buffer *state_buffer(const struct lk_checkpoint_arrays *arrays,
                                       const struct lk_checkpoint_array *array)
 {
-    return array->param < 0 ? arrays->optimizer->scaling : arrays->optimizer->state;
+    const struct lk_optimizer_info *optimizer = optimizer_of(arrays, array->param);
+    return array->param < 0 ? optimizer->scaling : optimizer->state;
 }
 
 /* The byte of that buffer at which the array begins. */
@@ -93,8 +113,8 @@ static size_t state_offset(const struct lk_checkpoint_arrays *arrays,
 {
     if (array->param < 0)
         return 0;
-    const struct lk_param *param = lk_replica_param(arrays->replica, array->param);
-    const int64_t first = array->state * arrays->optimizer->stride + param->offset;
+    const int64_t stride = optimizer_of(arrays, array->param)->stride;
+    const int64_t first = array->state * stride + param_of(arrays, array->param)->offset;
     return (size_t)first * lk_dtype_bytes(lk_replica_real(arrays->replica));
 }
 
@@ -103,7 +123,8 @@ enum lk_status lk_checkpoint_arrays_fetch(const struct lk_checkpoint_arrays *arr
     for (int i = 0; i < arrays->count; i++) {
         const struct lk_checkpoint_array *array = &arrays->list[i];
         if (array->state < 0)
-            LK_TRY(lk_replica_read_param(arrays->replica, array->param, array->data));
+            LK_TRY(lk_replica_read_param(replica_of(arrays, array->param), array->param,
+                                         array->data));
         else
             LK_TRY(lk_buffer_read(state_buffer(arrays, array), state_offset(arrays, array),
                                   (size_t)array->tensor.bytes, array->data));
@@ -111,13 +132,13 @@ enum lk_status lk_checkpoint_arrays_fetch(const struct lk_checkpoint_arrays *arr
     return LK_OK;
 }
 
-enum lk_status lk_checkpoint_arrays_put(const struct lk_checkpoint_arrays *arrays,
-                                        struct lk_replica *replica)
+enum lk_status lk_checkpoint_arrays_put(const struct lk_checkpoint_arrays *arrays)
 {
     for (int i = 0; i < arrays->count; i++) {
         const struct lk_checkpoint_array *array = &arrays->list[i];
         if (array->state < 0)
-            LK_TRY(lk_replica_write_param(replica, array->param, array->data));
+            LK_TRY(lk_replica_write_param(replica_of(arrays, array->param), array->param,
+                                          array->data));
         else
             LK_TRY(lk_buffer_write(state_buffer(arrays, array), state_offset(arrays, array),
                                    (size_t)array->tensor.bytes, array->data));

@@ -30,11 +30,11 @@ lk_checkpoint_arrays_list(const struct lk_replica *replica,
                           struct lk_checkpoint_arrays *arrays);
 void lk_checkpoint_arrays_clear(struct lk_checkpoint_arrays *arrays);
 
-/* Copy all data from the device, or to that of `replica`, which was listed; wait. */
+/* Copy all data from the devices, or to them; wait. */
 LK_MUST_CHECK enum lk_status
 lk_checkpoint_arrays_fetch(const struct lk_checkpoint_arrays *arrays);
-LK_MUST_CHECK enum lk_status lk_checkpoint_arrays_put(const struct lk_checkpoint_arrays *arrays,
-                                                      struct lk_replica *replica);
+LK_MUST_CHECK enum lk_status
+lk_checkpoint_arrays_put(const struct lk_checkpoint_arrays *arrays);
 
 /* The sum of the parameters' data, or of the state's. fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_checkpoint_arrays_sum(const struct lk_checkpoint_arrays *arrays,

@@ -263,7 +263,7 @@ enum lk_status lk_checkpoint_read(const struct lk_checkpoint_file *file,
     for (int i = 0; i < arrays.count; i++)
         LK_TRY_OUT(read_array(file, arrays.list[i].name, &arrays.list[i]));
     LK_TRY_OUT(check_extra(file, &arrays, optimizer != NULL));
-    status = lk_checkpoint_arrays_put(&arrays, replica);
+    status = lk_checkpoint_arrays_put(&arrays);
 out:
     lk_checkpoint_arrays_clear(&arrays);
     return status;
@@ -301,7 +301,7 @@ enum lk_status lk_checkpoint_read_average(const struct lk_checkpoint_file *file,
         LK_TRY_OUT(read_array(file, is_there ? average : arrays.list[i].name, &arrays.list[i]));
     }
     LK_TRY_OUT(check_extra(file, &arrays, false));
-    status = lk_checkpoint_arrays_put(&arrays, replica);
+    status = lk_checkpoint_arrays_put(&arrays);
 out:
     lk_checkpoint_arrays_clear(&arrays);
     return status;

@@ -2,6 +2,7 @@
 #include "model/foreign/weights.h"
 
 #include "base/fail.h"
+#include "graph/place/group.h"
 #include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/foreign/judge.h"
@@ -244,7 +245,9 @@ enum lk_status lk_foreign_put(const struct lk_foreign_weights *weights,
     for (int i = 0; (param = lk_replica_param(replica, i)) != NULL; i++)
         for (int v = 0; v < weights->count; v++)
             if (strcmp(weights->values[v].name, param->name) == 0)
-                LK_TRY(lk_replica_write_param(replica, i, weights->values[v].data));
+                LK_TRY(lk_replica_write_param(
+                    lk_group_member(replica, lk_group_place_of_param(replica, i)), i,
+                    weights->values[v].data));
     return LK_OK;
 }
 

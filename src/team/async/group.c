@@ -56,7 +56,7 @@ static enum lk_status compute(struct lk_worker *worker, const struct lk_step_sha
     struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
     const double start = lk_seconds();
     LK_TRY(lk_worker_fail(worker, share->step));
-    lk_profile_step(team->profile, worker->device, share->step);
+    lk_worker_trace(worker, share->step);
     LK_TRY(lk_stepper_begin(worker->stepper, team->batches, share));
     lk_worker_note(worker, "enqueue", share->step, start, lk_seconds());
     const double begun = lk_seconds();
@@ -69,7 +69,7 @@ static enum lk_status compute(struct lk_worker *worker, const struct lk_step_sha
         worker->delivery.times.compute_ms = 1e3 * (lk_seconds() - start);
     worker->delivery.times.compute_ms *= worker->trouble.slowness;
     lk_worker_note(worker, "wait", share->step, begun, lk_seconds());
-    lk_profile_collect(team->profile, worker->device, worker->position, share->step);
+    lk_worker_collect(worker, share->step);
     return LK_OK;
 }
 
@@ -112,7 +112,7 @@ static enum lk_status add_up(struct lk_worker *worker, struct lk_async_update *u
                              struct outcome *outcome)
 {
     const struct lk_async_group *group = &lk_async_member(worker)->group;
-    const struct lk_replica *replica = lk_stepper_replica(worker->stepper);
+    const struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
     const bool is_f64 = worker->team->config.real == LK_F64;
     const size_t real = lk_dtype_bytes(worker->team->config.real);
     union {
@@ -124,7 +124,7 @@ static enum lk_status add_up(struct lk_worker *worker, struct lk_async_update *u
     outcome->is_finite = true;
     LK_TRY(add_arrival(worker, LK_ARRIVAL_METRICS, &metrics, &unused, &outcome->is_finite));
     for (int b = 0; b < worker->team->buckets; b++) {
-        const size_t at = (size_t)lk_replica_bucket(replica, b).first * real;
+        const size_t at = (size_t)lk_exchange_reals_before(exchange, b) * real;
         LK_TRY(add_arrival(worker, LK_ARRIVAL_BUCKETS + b, (char *)update->gradient + at,
                            &update->sums[b], &outcome->is_finite));
     }

@@ -9,9 +9,9 @@
  * one more for the entry that is being written. */
 static enum lk_status create_log(struct lk_team *team, struct lk_async *async)
 {
-    const struct lk_replica *replica = lk_stepper_replica(lk_team_lead(team)->stepper);
-    const size_t bytes =
-        (size_t)lk_replica_gradient_count(replica) * lk_dtype_bytes(team->config.real);
+    const struct lk_exchange *exchange = lk_stepper_exchange(lk_team_lead(team)->stepper);
+    const int64_t reals = lk_exchange_reals_before(exchange, lk_exchange_metrics(exchange));
+    const size_t bytes = (size_t)reals * lk_dtype_bytes(team->config.real);
     const int room = async->staleness.most + 2;
     async->log = calloc((size_t)room, sizeof *async->log);
     if (!async->log)

@@ -24,14 +24,14 @@ static enum lk_status check_last(struct lk_worker *worker, bool *is_right)
 static enum lk_status apply(struct lk_worker *worker, int64_t number)
 {
     const struct lk_async_update *update = lk_async_update(worker->team->async, number);
-    struct lk_replica *replica = lk_stepper_replica(worker->stepper);
+    struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
     const size_t real = lk_dtype_bytes(worker->team->config.real);
     for (int b = 0; b < worker->team->buckets; b++) {
-        const struct lk_bucket bucket = lk_replica_bucket(replica, b);
+        const size_t first = (size_t)lk_exchange_reals_before(exchange, b) * real;
         void *memory;
-        LK_TRY(lk_exchange_result(lk_stepper_exchange(worker->stepper), b, &memory));
-        memcpy(memory, (const char *)update->gradient + (size_t)bucket.first * real,
-               (size_t)bucket.count * real);
+        LK_TRY(lk_exchange_result(exchange, b, &memory));
+        memcpy(memory, (const char *)update->gradient + first,
+               (size_t)lk_exchange_reals(exchange, b) * real);
     }
     memcpy(lk_async_member(worker)->sums, update->sums, sizeof update->sums);
     worker->has_updated = true;

@@ -16,7 +16,7 @@ enum lk_status lk_alone_begin(struct lk_worker *worker, const struct lk_command 
                            (struct lk_batch_range){share->step - 1, 0, share->samples}));
     const double read = lk_seconds();
     worker->input_ms[slot] = 1e3 * (read - start);
-    lk_profile_step(team->profile, worker->device, share->step);
+    lk_worker_trace(worker, share->step);
     LK_TRY(lk_stepper_enqueue(worker->stepper, slot, share->samples, command->lr, share->step));
     lk_worker_note(worker, "read batch", share->step, start, read);
     lk_worker_note(worker, "enqueue", share->step, read, lk_seconds());
@@ -29,7 +29,7 @@ enum lk_status lk_alone_end(struct lk_worker *worker, const struct lk_command *c
     struct lk_step_result result;
     const int slot = (int)(command->share.step % LK_REPLICA_SLOTS);
     LK_TRY(lk_stepper_wait(worker->stepper, slot, &result));
-    lk_profile_collect(team->profile, worker->device, worker->position, command->share.step);
+    lk_worker_collect(worker, command->share.step);
     worker->delivery.result = result;
     worker->delivery.times = (struct lk_share_times){.input_ms = worker->input_ms[slot],
                                                      .transfer_ms = result.transfer_ms,

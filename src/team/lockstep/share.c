@@ -64,7 +64,7 @@ enum lk_status lk_share_begin(struct lk_worker *worker, const struct lk_command 
     const int64_t step = command->share.step;
     const bool has_shards = command->share.run.count > 0;
     const double start = lk_seconds();
-    lk_profile_step(team->profile, worker->device, step);
+    lk_worker_trace(worker, step);
     worker->delivery.times = (struct lk_share_times){0};
     LK_TRY(lk_worker_fail(worker, step));
     if (has_shards)
@@ -83,7 +83,7 @@ enum lk_status lk_share_begin(struct lk_worker *worker, const struct lk_command 
     lk_worker_note(worker, "enqueue", step, start, begun);
     lk_worker_note(worker, "read next batch", step, begun, fetched);
     lk_worker_note(worker, "wait", step, fetched, lk_seconds());
-    lk_profile_collect(team->profile, worker->device, worker->position, step);
+    lk_worker_collect(worker, step);
     return LK_OK;
 }
 

@@ -80,7 +80,8 @@ static bool is_tried(const struct lk_team *team)
 void lk_team_try_step(struct lk_team *team, double seconds, bool has_changed)
 {
     const bool is_vain = team->split.policy.keeps_all || lk_team_left(team) < 2 ||
-                         team->config.pieces > 1 || team->job.ranks || !team->recall.describe;
+                         team->config.pieces > 1 || team->config.places > 1 ||
+                         team->job.ranks || !team->recall.describe;
     if (is_tried(team) && is_vain)
         lk_team_enter(team, LK_TEAM_SHARED);
     if (has_changed)

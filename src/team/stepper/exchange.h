@@ -4,32 +4,25 @@
 #ifndef LK_TEAM_STEPPER_EXCHANGE_H
 #define LK_TEAM_STEPPER_EXCHANGE_H
 
-#include "graph/replica.h"
+#include "graph/place/group.h"
 #include "mirror/shards.h"
+#include "team/stepper/terms.h"
 
 struct lk_exchange;
 
-/* A run of neighbouring shards of a batch. A device computes at most `most` of them at a time,
- * in micro-batches that end at multiples of `most`. */
-struct lk_shard_run {
-    int first, count;
+/* Of one device, or of those of a group (graph/place/group.h) with the replicas that have the
+ * weights and gradients of each place. */
+struct lk_exchange_config {
+    struct lk_device *const *devices;
+    struct lk_replica *const *replicas;
+    int places, place_of_loss;
+    int shards; /* of a batch */
 };
 
-/* The shards of the micro-batch that begins with shard `first` of a run. */
-struct lk_shard_run lk_shard_run_at_once(struct lk_shard_run run, int first, int most);
-
-/* For a replica of a training whose batches have `shards` shards; kernels run after
- * lk_device_build(). fails: LK_E_MEMORY, LK_E_DEVICE_MEMORY */
-LK_MUST_CHECK enum lk_status lk_exchange_create(struct lk_device *device,
-                                                struct lk_replica *replica, int shards,
+/* Kernels run after lk_device_build(). fails: LK_E_MEMORY, LK_E_DEVICE_MEMORY */
+LK_MUST_CHECK enum lk_status lk_exchange_create(const struct lk_exchange_config *config,
                                                 struct lk_exchange **exchange);
 void lk_exchange_destroy(struct lk_exchange *exchange);
-
-/* How many sums over subtrees, each as long as the gradient, a device may hold at once beside
- * the sum over all shards: the most for any run of a batch of `shards` shards, `most` of which
- * are computed at a time. The halves of a subtree are added as soon as both are there, so small
- * micro-batches need no more memory than large ones. */
-int lk_exchange_terms(int shards, int most);
 
 /* Begins a share of a step: the shards of `run`. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_exchange_begin(struct lk_exchange *exchange,
@@ -42,13 +35,23 @@ struct lk_buffer *lk_exchange_shard_metrics(struct lk_exchange *exchange);
  * were a bucket: the one behind the last bucket. */
 int lk_exchange_metrics(const struct lk_exchange *exchange);
 
+/* The number of a bucket of a place's replica. Of several places those of the last one come
+ * first, which backward finishes before others. */
+int lk_exchange_bucket(const struct lk_exchange *exchange, int place, int bucket);
+
+/* Reals of a bucket's sum, or of the metrics; and of all buckets before it. */
+int64_t lk_exchange_reals(const struct lk_exchange *exchange, int bucket);
+int64_t lk_exchange_reals_before(const struct lk_exchange *exchange, int bucket);
+
 /* Adds up a bucket's gradients of one micro-batch along the tree, together with those of the
- * micro-batches before. Buckets are those of the replica, and lk_exchange_metrics(), which is
- * there after forward. With the run's last micro-batch the sums are sent to the host. Enqueues.
- */
+ * micro-batches before; likewise its metrics, once `from` has run forward. With the run's last
+ * micro-batch the sums are sent to the host. Enqueue. */
 LK_MUST_CHECK enum lk_status lk_exchange_enqueue_bucket(struct lk_exchange *exchange,
                                                         int bucket,
                                                         struct lk_shard_run at_once);
+LK_MUST_CHECK enum lk_status lk_exchange_enqueue_metrics(struct lk_exchange *exchange,
+                                                         const struct lk_replica *from,
+                                                         struct lk_shard_run at_once);
 
 /* Waits until a bucket is on the host, and gives its terms, ordered by their shards, with the
  * checksums that the device made of them; valid until the next begin. fails: LK_E_DEVICE; for

@@ -8,16 +8,28 @@
 /* Points in a step whose times are taken. */
 enum { LK_AT_START, LK_AT_LOADED, LK_AT_BACKWARD, LK_AT_END, LK_STEP_TIMESTAMPS };
 
+enum { LK_STEP_METRICS = 32 }; /* three numbers, padded as shard sums want it */
+
 struct lk_stepper_slot {
     struct lk_timestamp *marks[LK_STEP_TIMESTAMPS];
     struct lk_staging *metrics; /* real [32]: sums of loss and of correct answers, penalties */
     int64_t samples;
 };
 
-struct lk_stepper {
-    struct lk_stepper_config config;
+/* One of the devices of a stepper, with the part of the graph that it computes. */
+struct lk_stepper_place {
+    struct lk_device *device;
     struct lk_replica *replica;
     struct lk_optimizer *optimizer;
+};
+
+struct lk_stepper {
+    struct lk_stepper_config config;
+    struct lk_stepper_place
+        places[LK_MOST_PLACES]; /* the first one is all of it but in a group */
+    int place_count;
+    struct lk_group *group; /* owns the replicas; NULL: one device */
+    const struct lk_optimizer_info *infos[LK_MOST_PLACES]; /* of the optimizers of a group */
     bool spares_vectors; /* no weight decay for biases and parameters of normalization */
     bool is_lazy;        /* rows of a table without gradient stay as they are */
 
@@ -41,5 +53,26 @@ struct lk_stepper {
 LK_MUST_CHECK enum lk_status lk_stepper_enqueue_penalties(struct lk_stepper *stepper,
                                                           struct lk_buffer *metrics,
                                                           bool is_first);
+
+/* --- of a group ------------------------------------------------------------------------- */
+
+/* As the functions of stepper.h that are named likewise. */
+LK_MUST_CHECK enum lk_status lk_stepper_group_create(struct lk_stepper *stepper,
+                                                     const struct lk_replica_config *config);
+LK_MUST_CHECK enum lk_status lk_stepper_group_begin(struct lk_stepper *stepper,
+                                                    struct lk_batches *batches,
+                                                    const struct lk_step_share *share);
+
+/* The samples of a micro-batch; fewer, or none, at the end of a short batch. */
+struct lk_micro_batch lk_stepper_micro_batch(const struct lk_stepper *stepper,
+                                             const struct lk_step_share *share,
+                                             struct lk_shard_run at_once);
+
+/* Reads the samples of a micro-batch into a replica's slot and uploads them; adds the time. */
+LK_MUST_CHECK enum lk_status lk_stepper_fetch(struct lk_stepper *stepper,
+                                              struct lk_replica *replica, int slot,
+                                              struct lk_batches *batches,
+                                              const struct lk_step_share *share,
+                                              const struct lk_micro_batch *micro_batch);
 
 #endif

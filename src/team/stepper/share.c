@@ -4,30 +4,38 @@
 #include "base/clock.h"
 #include "base/fail.h"
 
-/* The samples of a micro-batch; fewer, or none, at the end of a short batch. */
-static struct lk_micro_batch micro_batch_of(const struct lk_stepper *stepper,
-                                            const struct lk_step_share *given,
-                                            struct lk_shard_run at_once)
+struct lk_micro_batch lk_stepper_micro_batch(const struct lk_stepper *stepper,
+                                             const struct lk_step_share *given,
+                                             struct lk_shard_run at_once)
 {
-    const int64_t each = lk_replica_tiling(stepper->replica)->shard_samples;
+    const int64_t each = lk_replica_tiling(stepper->places[0].replica)->shard_samples;
     const int64_t first = lk_least(at_once.first * each, given->samples);
     const int64_t end = lk_least((at_once.first + at_once.count) * each, given->samples);
     return (struct lk_micro_batch){at_once.count, first, end - first};
 }
 
-/* Reads the samples of a micro-batch into the slot and uploads them. */
+enum lk_status lk_stepper_fetch(struct lk_stepper *stepper, struct lk_replica *replica,
+                                int slot, struct lk_batches *batches,
+                                const struct lk_step_share *given,
+                                const struct lk_micro_batch *micro_batch)
+{
+    void *to[LK_MOST_FIELDS] = {NULL};
+    const struct lk_batch_range range = {given->step - 1, micro_batch->first_sample,
+                                         micro_batch->samples};
+    LK_TRY(lk_replica_claim_slot(replica, slot));
+    if (micro_batch->samples > 0)
+        LK_TRY(lk_feed_read(stepper->config.feed, replica, slot, batches, range, to));
+    return lk_replica_upload(replica, slot, micro_batch->samples);
+}
+
+/* Fetches into the slot that is next. */
 static enum lk_status fetch(struct lk_stepper *stepper, struct lk_batches *batches,
                             const struct lk_step_share *given,
                             const struct lk_micro_batch *micro_batch, double *ms)
 {
     const double start = lk_seconds();
-    LK_TRY(lk_replica_claim_slot(stepper->replica, stepper->slot));
-    if (micro_batch->samples > 0)
-        LK_TRY(
-            lk_stepper_read(stepper, stepper->slot, batches,
-                            (struct lk_batch_range){given->step - 1, micro_batch->first_sample,
-                                                    micro_batch->samples}));
-    LK_TRY(lk_replica_upload(stepper->replica, stepper->slot, micro_batch->samples));
+    LK_TRY(lk_stepper_fetch(stepper, stepper->places[0].replica, stepper->slot, batches, given,
+                            micro_batch));
     *ms += 1e3 * (lk_seconds() - start);
     return LK_OK;
 }
@@ -44,7 +52,7 @@ static enum lk_status run_micro_batch(struct lk_stepper *stepper,
                                       struct lk_shard_run at_once,
                                       const struct lk_micro_batch *micro_batch)
 {
-    struct lk_replica *replica = stepper->replica;
+    struct lk_replica *replica = stepper->places[0].replica;
     const int buckets = lk_replica_bucket_count(replica);
     LK_TRY(lk_replica_load_micro_batch(replica, stepper->slot, micro_batch));
     stepper->slot = (stepper->slot + 1) % LK_REPLICA_SLOTS;
@@ -53,7 +61,7 @@ static enum lk_status run_micro_batch(struct lk_stepper *stepper,
     LK_TRY(lk_replica_forward(replica, given->step));
     LK_TRY(lk_stepper_enqueue_penalties(stepper, lk_exchange_shard_metrics(stepper->exchange),
                                         at_once.first == 0));
-    LK_TRY(lk_exchange_enqueue_bucket(stepper->exchange, buckets, at_once));
+    LK_TRY(lk_exchange_enqueue_metrics(stepper->exchange, replica, at_once));
     for (int b = 0; b < buckets; b++) {
         LK_TRY(lk_replica_backward_bucket(replica, b));
         LK_TRY(lk_exchange_enqueue_bucket(stepper->exchange, b, at_once));
@@ -66,6 +74,8 @@ enum lk_status lk_stepper_begin(struct lk_stepper *stepper, struct lk_batches *b
 {
     const int end = given->run.first + given->run.count;
     bool is_there = is_fetched(stepper, given);
+    if (stepper->group)
+        return lk_stepper_group_begin(stepper, batches, given);
     stepper->is_fetched = false;
     stepper->input_ms = is_there ? stepper->fetched_ms : 0;
     LK_TRY(lk_exchange_begin(stepper->exchange, given->run));
@@ -73,7 +83,8 @@ enum lk_status lk_stepper_begin(struct lk_stepper *stepper, struct lk_batches *b
     for (int first = given->run.first; first < end;) {
         const struct lk_shard_run at_once =
             lk_shard_run_at_once(given->run, first, stepper->config.most_shards);
-        const struct lk_micro_batch micro_batch = micro_batch_of(stepper, given, at_once);
+        const struct lk_micro_batch micro_batch =
+            lk_stepper_micro_batch(stepper, given, at_once);
         if (!is_there)
             LK_TRY(fetch(stepper, batches, given, &micro_batch, &stepper->input_ms));
         LK_TRY(run_micro_batch(stepper, given, at_once, &micro_batch));
@@ -88,8 +99,8 @@ enum lk_status lk_stepper_prefetch(struct lk_stepper *stepper, struct lk_batches
 {
     const struct lk_shard_run at_once =
         lk_shard_run_at_once(given->run, given->run.first, stepper->config.most_shards);
-    const struct lk_micro_batch micro_batch = micro_batch_of(stepper, given, at_once);
-    if (given->run.count == 0 || is_fetched(stepper, given))
+    const struct lk_micro_batch micro_batch = lk_stepper_micro_batch(stepper, given, at_once);
+    if (given->run.count == 0 || stepper->group || is_fetched(stepper, given))
         return LK_OK;
     stepper->fetched_ms = 0;
     stepper->is_fetched = false;
@@ -106,40 +117,48 @@ struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper)
 
 /* Brings the sums to the device and looks at all of them before any update: only then is it
  * known whether the update is left out, and how long the gradient is. */
-static enum lk_status enqueue_results(struct lk_stepper *stepper, double scale)
+static enum lk_status enqueue_results(struct lk_stepper *stepper, int place, double scale)
 {
-    for (int b = 0; b < lk_replica_bucket_count(stepper->replica); b++) {
-        const struct lk_bucket bucket = lk_replica_bucket(stepper->replica, b);
-        LK_TRY(lk_exchange_enqueue_result(stepper->exchange, b));
-        LK_TRY(lk_optimizer_enqueue_check(stepper->optimizer,
-                                          lk_exchange_sum(stepper->exchange, b), bucket.first,
-                                          bucket.sum_count));
+    const struct lk_stepper_place *at = &stepper->places[place];
+    for (int b = 0; b < lk_replica_bucket_count(at->replica); b++) {
+        const struct lk_bucket bucket = lk_replica_bucket(at->replica, b);
+        const int number = lk_exchange_bucket(stepper->exchange, place, b);
+        LK_TRY(lk_exchange_enqueue_result(stepper->exchange, number));
+        LK_TRY(lk_optimizer_enqueue_check(at->optimizer,
+                                          lk_exchange_sum(stepper->exchange, number),
+                                          bucket.first, bucket.sum_count));
     }
-    return lk_optimizer_enqueue_decision(stepper->optimizer, scale);
+    return lk_optimizer_enqueue_decision(at->optimizer, scale);
+}
+
+static enum lk_status update_place(struct lk_stepper *stepper, int place,
+                                   struct lk_update update)
+{
+    const struct lk_stepper_place *at = &stepper->places[place];
+    const bool decides = lk_optimizer_decides(at->optimizer);
+    if (decides)
+        LK_TRY(enqueue_results(stepper, place, update.scale));
+    for (int b = 0; b < lk_replica_bucket_count(at->replica); b++) {
+        const struct lk_bucket bucket = lk_replica_bucket(at->replica, b);
+        const int number = lk_exchange_bucket(stepper->exchange, place, b);
+        update.first = bucket.first;
+        update.count = bucket.count;
+        update.is_list = bucket.list_stride > 0;
+        if (!decides)
+            LK_TRY(lk_exchange_enqueue_result(stepper->exchange, number));
+        LK_TRY(lk_optimizer_enqueue_part(at->optimizer, lk_replica_weights(at->replica),
+                                         lk_exchange_sum(stepper->exchange, number), &update));
+    }
+    return LK_OK;
 }
 
 /* Sums are divided by the number of samples in the update, by its scale. */
 enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples, double lr,
                                  int64_t step, bool weights)
 {
-    const bool decides = lk_optimizer_decides(stepper->optimizer);
-    const double scale = 1.0 / (double)samples;
-    if (decides)
-        LK_TRY(enqueue_results(stepper, scale));
-    for (int b = 0; b < lk_replica_bucket_count(stepper->replica); b++) {
-        const struct lk_bucket bucket = lk_replica_bucket(stepper->replica, b);
-        const struct lk_update update = {.first = bucket.first,
-                                         .count = bucket.count,
-                                         .is_list = bucket.list_stride > 0,
-                                         .scale = scale,
-                                         .lr = lr,
-                                         .step = step};
-        if (!decides)
-            LK_TRY(lk_exchange_enqueue_result(stepper->exchange, b));
-        LK_TRY(lk_optimizer_enqueue_part(stepper->optimizer,
-                                         lk_replica_weights(stepper->replica),
-                                         lk_exchange_sum(stepper->exchange, b), &update));
-    }
+    const struct lk_update update = {.scale = 1.0 / (double)samples, .lr = lr, .step = step};
+    for (int i = 0; i < stepper->place_count; i++)
+        LK_TRY(update_place(stepper, i, update));
     return lk_exchange_end(stepper->exchange, weights);
 }
 

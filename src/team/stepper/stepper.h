@@ -12,6 +12,10 @@ struct lk_stepper;
 
 struct lk_stepper_config {
     struct lk_device *device;
+    struct lk_device *const *group; /* the devices of a group, the first of which is `device`,
+                                     * for a graph that is divided among them */
+    int places;                     /* so many; 0: no group */
+    int in_flight;                  /* micro-batches that are on their way through a group */
     const struct lk_node *loss;
     const struct lk_feed *feed; /* of inputs; outlives it, may be filled in before steps */
     int64_t batch;              /* of all devices together */
@@ -30,7 +34,9 @@ struct lk_stepper_config {
     enum lk_recompute_mode recompute; /* as a replica takes it */
 };
 
-/* Plans and picks kernels. fails: as lk_replica_create() and lk_optimizer_create() */
+/* Plans and picks kernels. fails: as lk_replica_create() and lk_optimizer_create(); as
+ * lk_group_create(); LK_E_UNSUPPORTED what a group cannot: clipping by the norm, halves,
+ * penalties of weights, a head alone */
 LK_MUST_CHECK enum lk_status lk_stepper_create(const struct lk_stepper_config *config,
                                                struct lk_stepper **stepper);
 
@@ -38,6 +44,11 @@ LK_MUST_CHECK enum lk_status lk_stepper_create(const struct lk_stepper_config *c
 LK_MUST_CHECK enum lk_status lk_stepper_build(struct lk_stepper *stepper);
 void lk_stepper_destroy(struct lk_stepper *stepper);
 
+/* The devices of a stepper are 1 or those of a group; each has a replica and an optimizer of
+ * the parameters that are not elsewhere. Those of the only one, or the first. */
+int lk_stepper_places(const struct lk_stepper *stepper);
+struct lk_replica *lk_stepper_replica_at(struct lk_stepper *stepper, int place);
+struct lk_optimizer *lk_stepper_optimizer_at(struct lk_stepper *stepper, int place);
 struct lk_replica *lk_stepper_replica(struct lk_stepper *stepper);
 struct lk_optimizer *lk_stepper_optimizer(struct lk_stepper *stepper);
 

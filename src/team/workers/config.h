@@ -13,6 +13,9 @@ enum { LK_MOST_TEAM = 64, LK_MOST_BEGUN = 16 };
 
 struct lk_team_config {
     const char *devices; /* a list as lk_device_open() takes it */
+    int places;          /* so many neighbours in the list are a group, among which the graph is
+                          * divided, and one "device" of the team; 0: there are no groups */
+    int in_flight;       /* of a group, as a stepper takes it */
     const char *split;   /* as lk_split_parse() takes it, of the devices of all ranks */
     const char *log_folder;
     const struct lk_node *loss;

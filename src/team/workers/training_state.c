@@ -4,32 +4,54 @@
 #include "base/fail.h"
 #include <stdlib.h>
 
+/* The buffers of a place: of its weights and of its optimizer. */
+static void find_buffers(struct lk_worker *worker, int place, struct lk_buffer **weights,
+                         struct lk_buffer **state)
+{
+    *weights = lk_replica_weights(lk_stepper_replica_at(worker->stepper, place));
+    *state = lk_optimizer_info(lk_stepper_optimizer_at(worker->stepper, place))->state;
+}
+
 enum lk_status lk_training_state_read(void *context, struct lk_worker *worker)
 {
     struct lk_training_state *s = context;
-    const struct lk_optimizer_info *info =
-        lk_optimizer_info(lk_stepper_optimizer(worker->stepper));
-    const struct lk_buffer *weights = lk_replica_weights(lk_stepper_replica(worker->stepper));
+    const int places = lk_stepper_places(worker->stepper);
+    struct lk_buffer *weights, *state;
     lk_training_state_clear(s);
-    s->weights_bytes = lk_buffer_bytes(weights);
-    s->optimizer_bytes = lk_buffer_bytes(info->state);
+    for (int p = 0; p < places; p++) {
+        find_buffers(worker, p, &weights, &state);
+        s->weights_bytes += lk_buffer_bytes(weights);
+        s->optimizer_bytes += lk_buffer_bytes(state);
+    }
     s->weights = malloc(s->weights_bytes + 1);
     s->optimizer = malloc(s->optimizer_bytes + 1);
     if (!s->weights || !s->optimizer)
         return lk_fail_memory("a replica's state", s->weights_bytes + s->optimizer_bytes);
-    LK_TRY(lk_buffer_read(weights, 0, s->weights_bytes, s->weights));
-    return lk_buffer_read(info->state, 0, s->optimizer_bytes, s->optimizer);
+    char *to_weights = s->weights, *to_state = s->optimizer;
+    for (int p = 0; p < places; p++) {
+        find_buffers(worker, p, &weights, &state);
+        LK_TRY(lk_buffer_read(weights, 0, lk_buffer_bytes(weights), to_weights));
+        LK_TRY(lk_buffer_read(state, 0, lk_buffer_bytes(state), to_state));
+        to_weights += lk_buffer_bytes(weights);
+        to_state += lk_buffer_bytes(state);
+    }
+    return LK_OK;
 }
 
 enum lk_status lk_training_state_write(void *context, struct lk_worker *worker)
 {
     const struct lk_training_state *s = context;
-    const struct lk_optimizer_info *info =
-        lk_optimizer_info(lk_stepper_optimizer(worker->stepper));
-    LK_TRY(lk_buffer_write(lk_replica_weights(lk_stepper_replica(worker->stepper)), 0,
-                           s->weights_bytes, s->weights));
+    const char *from_weights = s->weights, *from_state = s->optimizer;
     worker->has_updated = false; /* its last checks are of what is overwritten */
-    return lk_buffer_write(info->state, 0, s->optimizer_bytes, s->optimizer);
+    for (int p = 0; p < lk_stepper_places(worker->stepper); p++) {
+        struct lk_buffer *weights, *state;
+        find_buffers(worker, p, &weights, &state);
+        LK_TRY(lk_buffer_write(weights, 0, lk_buffer_bytes(weights), from_weights));
+        LK_TRY(lk_buffer_write(state, 0, lk_buffer_bytes(state), from_state));
+        from_weights += lk_buffer_bytes(weights);
+        from_state += lk_buffer_bytes(state);
+    }
+    return LK_OK;
 }
 
 void lk_training_state_clear(struct lk_training_state *state)

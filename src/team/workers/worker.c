@@ -14,8 +14,9 @@
 static void leave_behind(struct lk_worker *worker, const char *why)
 {
     struct lk_team *team = worker->team;
-    if (worker->device)
-        lk_device_abandon(worker->device);
+    for (int i = 0; i < worker->places; i++)
+        if (worker->group[i])
+            lk_device_abandon(worker->group[i]);
     if (!team->async) /* the others compute more now, perhaps with kernels yet to be compiled */
         team->clock.first_seconds = team->clock.step_seconds = team->clock.fastest_seconds = 0;
     team->counts.lost++;
@@ -175,6 +176,19 @@ void lk_worker_heartbeat(void *worker)
     pthread_mutex_unlock(&w->team->mutex);
 }
 
+void lk_worker_trace(const struct lk_worker *worker, int64_t step)
+{
+    for (int i = 0; i < worker->places; i++)
+        lk_profile_step(worker->team->profile, worker->group[i], step);
+}
+
+void lk_worker_collect(const struct lk_worker *worker, int64_t step)
+{
+    for (int i = 0; i < worker->places; i++)
+        lk_profile_collect(worker->team->profile, worker->group[i],
+                           worker->position * worker->places + i, step);
+}
+
 void lk_worker_note(const struct lk_worker *worker, const char *what, int64_t step,
                     double begin, double end)
 {
@@ -188,6 +202,9 @@ enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
     const struct lk_team_config *c = &worker->team->config;
     const struct lk_stepper_config config = {
         .device = worker->device,
+        .group = worker->group,
+        .places = c->places > 1 ? c->places : 0,
+        .in_flight = c->in_flight,
         .loss = c->loss,
         .feed = c->feed,
         .batch = c->batch,

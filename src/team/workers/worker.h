@@ -88,7 +88,9 @@ struct lk_worker {
     pthread_t thread;
 
     /* Used by its thread alone; other threads may ask what is known without the device. */
-    struct lk_device *device; /* NULL: it could not be opened */
+    struct lk_device *device; /* NULL: it could not be opened; of a group the first */
+    struct lk_device *group[LK_MOST_PLACES]; /* [places]; without a group `device` alone */
+    int places;
     struct lk_stepper *stepper;
     bool has_updated; /* its stepper has updated, so that there are checksums of the sums
                        * that it received */
@@ -148,6 +150,10 @@ LK_MUST_CHECK enum lk_status lk_worker_read_faults(struct lk_worker *worker);
  * longer than `seconds`; fails or hangs where LOCKSTEP_FAIL asks for it. fails: LK_E_DEVICE */
 void lk_worker_be_slow(const struct lk_worker *worker, double seconds);
 LK_MUST_CHECK enum lk_status lk_worker_fail(const struct lk_worker *worker, int64_t step);
+
+/* For the trace: what is enqueued from now on belongs to `step`; takes what was done of it. */
+void lk_worker_trace(const struct lk_worker *worker, int64_t step);
+void lk_worker_collect(const struct lk_worker *worker, int64_t step);
 
 /* Notes in the trace what its thread did from `begin` to `end`. */
 void lk_worker_note(const struct lk_worker *worker, const char *what, int64_t step,

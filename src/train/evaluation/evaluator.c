@@ -26,6 +26,19 @@ static enum lk_status create_judged(struct lk_evaluator *evaluator, int index)
                : lk_fail_memory("predictions", count * sizeof(float));
 }
 
+/* On the devices of a group that trains the model. */
+static enum lk_status create_group(struct lk_evaluator *evaluator,
+                                   const struct lk_replica_config *config)
+{
+    struct lk_device *devices[LK_MOST_PLACES];
+    const int places = lk_group_places(config->weights_of);
+    for (int i = 0; i < places; i++)
+        devices[i] = lk_group_device(config->weights_of, i);
+    LK_TRY(lk_group_create(config, devices, places, 1, &evaluator->group));
+    evaluator->replica = lk_group_replica(evaluator->group, 0);
+    return lk_group_build(evaluator->group);
+}
+
 static enum lk_status create(struct lk_evaluator *evaluator,
                              const struct lk_evaluator_config *c)
 {
@@ -42,6 +55,8 @@ static enum lk_status create(struct lk_evaluator *evaluator,
     lk_model_output_nodes(c->model, config.outputs);
     for (int i = 0; i < c->model->output_count; i++)
         LK_TRY(create_judged(evaluator, i));
+    if (c->weights_of && lk_group_places(c->weights_of) > 1)
+        return create_group(evaluator, &config);
     if (evaluator->features)
         LK_TRY(lk_evaluator_divide(evaluator, &config));
     if (!evaluator->features)
@@ -74,7 +89,10 @@ void lk_evaluator_destroy(struct lk_evaluator *evaluator)
     if (!evaluator)
         return;
     lk_replica_destroy(evaluator->frozen);
-    lk_replica_destroy(evaluator->replica);
+    if (evaluator->group)
+        lk_group_destroy(evaluator->group);
+    else
+        lk_replica_destroy(evaluator->replica);
     for (int i = 0; i < LK_MOST_OUTPUTS; i++) {
         struct lk_judged *j = &evaluator->judged[i];
         free(j->predictions);
@@ -100,20 +118,41 @@ void lk_evaluator_watch(struct lk_evaluator *evaluator, void (*beat)(void *), vo
 
 /* --- predicting -------------------------------------------------------------------------- */
 
+static enum lk_status load_place(void *context, struct lk_replica *replica, int place,
+                                 int index)
+{
+    (void)place;
+    (void)index;
+    return lk_replica_load(replica, 0, *(const int64_t *)context);
+}
+
+static enum lk_status run_forward(struct lk_evaluator *evaluator, int64_t count)
+{
+    const struct lk_group_work work = {
+        .context = &count, .micro_batches = 1, .load = load_place};
+    if (evaluator->group)
+        return lk_group_run(evaluator->group, &work);
+    LK_TRY(lk_replica_load(evaluator->replica, 0, count));
+    return lk_replica_forward(evaluator->replica, 0);
+}
+
 /* Predicts the `count` samples that lie in slot 0; to[o]: predictions of output o,
  * [count][elements]. */
 static enum lk_status predict_slot(struct lk_evaluator *evaluator, int64_t count,
                                    float *const *to)
 {
-    struct lk_replica *replica = evaluator->replica;
-    LK_TRY(lk_replica_load(replica, 0, count));
-    LK_TRY(lk_replica_forward(replica, 0));
+    LK_TRY(run_forward(evaluator, count));
     for (int i = 0; i < evaluator->model->output_count; i++) {
+        const struct lk_node *node = evaluator->model->outputs[i].node;
+        const struct lk_replica *replica =
+            lk_group_member(evaluator->replica, evaluator->group ? lk_node_place(node) : 0);
         struct lk_shape shape;
         const struct lk_buffer *y = lk_replica_output(replica, i, &shape);
         LK_TRY(lk_tiled_read(y, lk_replica_tiling(replica), &shape, LK_F32, count, to[i]));
     }
-    return lk_replica_wait_slot(replica, 0);
+    for (int p = 0; p < lk_group_places(evaluator->replica); p++)
+        LK_TRY(lk_replica_wait_slot(lk_group_member(evaluator->replica, p), 0));
+    return LK_OK;
 }
 
 enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator, int64_t count,
@@ -126,9 +165,12 @@ enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator, int64_t coun
         for (int j = 0; j < model->input_count; j++) {
             const struct lk_node *node = model->inputs[j];
             const size_t bytes = lk_input_bytes(&node->input);
-            void *slot = lk_replica_slot(evaluator->replica, node, 0);
-            if (slot)
-                memcpy(slot, (const char *)inputs[j] + (size_t)i * bytes, (size_t)n * bytes);
+            for (int p = 0; p < lk_group_places(evaluator->replica); p++) {
+                void *slot = lk_replica_slot(lk_group_member(evaluator->replica, p), node, 0);
+                if (slot)
+                    memcpy(slot, (const char *)inputs[j] + (size_t)i * bytes,
+                           (size_t)n * bytes);
+            }
         }
         for (int j = 0; j < model->output_count; j++)
             to[j] = outputs[j] + i * evaluator->judged[j].elements;
@@ -142,8 +184,12 @@ static enum lk_status read_batch(struct lk_evaluator *evaluator, int64_t batch, 
 {
     void *targets[LK_MOST_FIELDS];
     memcpy(targets, fields, sizeof targets);
-    LK_TRY(lk_feed_read(&evaluator->feed, evaluator->replica, 0, evaluator->batches,
-                        (struct lk_batch_range){batch, 0, count}, fields));
+    const struct lk_batch_range range = {batch, 0, count};
+    for (int p = lk_group_places(evaluator->replica) - 1; p >= 0; p--) {
+        void *none[LK_MOST_FIELDS] = {NULL};
+        LK_TRY(lk_feed_read(&evaluator->feed, lk_group_member(evaluator->replica, p), 0,
+                            evaluator->batches, range, p > 0 ? none : fields));
+    }
     return evaluator->features
                ? lk_evaluator_keep_targets(evaluator, batch * evaluator->batch, count, targets)
                : LK_OK;

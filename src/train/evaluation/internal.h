@@ -3,6 +3,7 @@
 #ifndef LK_TRAIN_EVALUATION_INTERNAL_H
 #define LK_TRAIN_EVALUATION_INTERNAL_H
 
+#include "graph/place/group.h"
 #include "train/evaluation/evaluator.h"
 
 /* One output of the model. */
@@ -21,6 +22,7 @@ struct lk_evaluator {
     struct lk_model *model;
     struct lk_replica *replica, *frozen;    /* frozen: NULL, or see features.h: */
     struct lk_evaluated_features *features; /* then `replica` is of the head; NULL */
+    struct lk_group *group; /* owns `replica` and those of other places; NULL: one device */
     int64_t batch;
     const char *pipeline;
     struct lk_judged judged[LK_MOST_OUTPUTS];

@@ -80,6 +80,38 @@ const struct lk_op lk_op_arrive = {.name = "arrive",
                                    .forward = arrive,
                                    .backward = send_back};
 
+/* --- members of a group --------------------------------------------------------------------
+ */
+
+void lk_replica_join(struct lk_replica *replica, struct lk_replica *const *group)
+{
+    replica->group = group;
+}
+
+struct lk_replica *lk_group_member(const struct lk_replica *any, int place)
+{
+    return any->group[place];
+}
+
+struct lk_device *lk_group_device(const struct lk_replica *any, int place)
+{
+    return any->group[place]->config.device;
+}
+
+int lk_group_places(const struct lk_replica *any)
+{
+    return any->config.places > 1 ? any->config.places : 1;
+}
+
+int lk_group_place_of_param(const struct lk_replica *any, int param)
+{
+    for (int p = 0; p < any->config.places; p++)
+        if (!any->group[p]->params[param].is_elsewhere &&
+            !any->group[p]->params[param].is_borrowed)
+            return p;
+    return 0;
+}
+
 /* --- an end ---------------------------------------------------------------------------------
  */
 
