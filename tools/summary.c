@@ -1,5 +1,6 @@
 /* lockstep summary: a model's layers, shapes, parameters, work and memory. */
 #include "command.h"
+#include "places.h"
 #include "terminal/json.h"
 #include "terminal/table.h"
 #include "terminal/terminal.h"
@@ -18,6 +19,9 @@ struct plan {
     bool is_mixed; /* activations are halves */
     enum lk_recompute_mode recompute;
     size_t memory_limit; /* bytes; 0: none */
+    bool divides;        /* among `devices` devices of a group, 0: those of the list, */
+    const char *place;   /* as --place says */
+    int64_t devices;
 };
 
 /* Channels are first inside, last in model files: (h, w, c), as users write them. */
@@ -37,7 +41,7 @@ static const char *shape_text(const struct lk_shape *shape, char text[80])
 }
 
 /* "1,234,567". */
-static const char *count_text(int64_t count, char text[32])
+const char *count_text(int64_t count, char text[32])
 {
     char digits[24];
     const int length = snprintf(digits, sizeof digits, "%" PRId64, count);
@@ -51,7 +55,7 @@ static const char *count_text(int64_t count, char text[32])
     return text;
 }
 
-static const char *bytes_text(double bytes, char text[32])
+const char *bytes_text(double bytes, char text[32])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", NULL};
     int unit = 0;
@@ -302,8 +306,47 @@ static json_t *as_json(struct lk_model *model, const struct plan *plan)
                      "flops", t.flops, "activation_bytes", t.bytes);
 }
 
-static int summarize(struct lk_model *model, const struct plan *plan, bool prints_json)
+/* The model divided among the devices of a group, in place of its memory on one. */
+static int show_places(const struct arguments *arguments, struct lk_model *model,
+                       const struct plan *plan, int nodes, json_t *json)
 {
+    struct group group = {0};
+    int result = group_open(arguments, plan->device, plan->devices, plan->memory_limit, &group);
+    const struct lk_division_options options = {.place = plan->place,
+                                                .devices = group.devices,
+                                                .device_count = group.count,
+                                                .batch = plan->batch,
+                                                .use = plan->is_mixed ? LK_MEMORY_TRAINING_MIXED
+                                                                      : LK_MEMORY_TRAINING,
+                                                .recompute = plan->recompute};
+    if (result == DONE && !json)
+        result = places_print(model, &options, nodes);
+    else if (result == DONE) {
+        json_t *division = places_json(model, &options, nodes, &result);
+        if (division)
+            json_object_set_new(json, "division", division);
+    }
+    group_close(&group);
+    if (!json || result != DONE) {
+        json_decref(json);
+        return result;
+    }
+    return json_print(json, JSON_INDENT(2));
+}
+
+static int count_nodes(const struct lk_graph *graph)
+{
+    int count = 0;
+    while (lk_graph_node(graph, count))
+        count++;
+    return count;
+}
+
+static int summarize(const struct arguments *arguments, struct lk_model *model,
+                     const struct plan *plan)
+{
+    const bool prints_json = option_given(arguments, "json");
+    const int nodes = count_nodes(lk_model_graph(model)); /* planning adds a loss */
     struct planned planned = {0};
     json_t *json = prints_json ? as_json(model, plan) : NULL;
     if (!prints_json) {
@@ -312,6 +355,8 @@ static int summarize(struct lk_model *model, const struct plan *plan, bool print
         print_totals(&totals, plan);
         fflush(stdout); /* stands above what may be said on stderr next */
     }
+    if (plan->divides)
+        return show_places(arguments, model, plan, nodes, json);
     const int result = plan_memory(model, plan, &planned);
     if (json && result == DONE) {
         json_object_set_new(json, "memory",
@@ -424,6 +469,11 @@ static int make_plan(const struct arguments *arguments, const struct lk_settings
     plan->is_told = *plan->device != '\0';
     plan->is_mixed = strcmp(precision ? precision : text, "mixed") == 0;
     plan->batch = strtoll(batch, NULL, 10);
+    plan->divides = option_given(arguments, "place") || option_given(arguments, "devices");
+    plan->place = option_given(arguments, "place") ? option_text(arguments, "place") : "";
+    const int result = option_number(arguments, "devices", 1, 16, &plan->devices);
+    if (result != DONE)
+        return result;
     return option_number(arguments, "batch-size", 1, 1 << 24, &plan->batch);
 }
 
@@ -458,7 +508,7 @@ static int show(const struct arguments *arguments, struct lk_settings *settings)
     status = open_model(arguments, settings, &model);
     if (status != LK_OK)
         return failed(status);
-    result = summarize(model, &plan, option_given(arguments, "json"));
+    result = summarize(arguments, model, &plan);
     lk_model_destroy(model);
     return result;
 }
@@ -494,6 +544,9 @@ static const struct option options[] = {
      "mixed keeps activations and their gradients as halves (float)"},
     {"freeze-until", "NAME", "train only what comes behind this entry of the model"},
     {"train-last", "N", "train only the last N entries with parameters"},
+    {"place", "PLACES",
+     "divide the model among the devices of a group: auto, or its devices or entries, a=0,b=1"},
+    {"devices", "N", "devices of that group, each like the one of --device (those it lists)"},
     {"memory-limit", "BYTES", "plan as if the device had no more memory than that: 4G, 512M"},
     {"recompute", "auto|sqrt|off", "activations that backward computes again to save memory"},
     {"set", "KEY=VALUE", "a setting of 'lockstep train': input=[96,96,3] classes=6 data=SPEC"},
@@ -504,6 +557,7 @@ static const struct option options[] = {
 static const struct example examples[] = {
     {"lockstep summary resnet50 --batch-size 16", "a model of the zoo"},
     {"lockstep summary net.yaml --precision mixed", "a model file, with halves"},
+    {"lockstep summary vgg16 --place auto --devices 2", "what each of two devices would hold"},
     {"lockstep summary mobilenet-v2 --train-last 1", "what training its head alone takes"},
     {0},
 };

@@ -77,6 +77,10 @@ LK_API void lk_node_set_trainable(struct lk_node *node, bool is_trainable);
  * or, if that is an input of the graph, on device 0. */
 LK_API void lk_node_set_place(struct lk_node *node, int place);
 
+/* Names the device that is to compute the node: letters, digits, '_' and '-'. Nodes with one
+ * name belong together; which device that is says lk_node_set_place(). fails: LK_E_ARGUMENT */
+LK_API LK_MUST_CHECK enum lk_status lk_node_set_device(struct lk_node *node, const char *name);
+
 /* Multiplies the learning rate of the node's parameters by `scale`, from 0 on; 1 is standard.
  * Of a node that has another one's parameters, the owner's counts. fails: LK_E_ARGUMENT */
 LK_API LK_MUST_CHECK enum lk_status lk_node_set_lr_scale(struct lk_node *node, double scale);
@@ -118,6 +122,9 @@ struct lk_node_info {
     double l1, l2;          /* penalties of its weights */
     const char *length;     /* the input that says how many of its time steps are valid in each
                              * sample; NULL: all, or it has none */
+    const char *device;     /* the name of its device; NULL: it has none */
+    int place;              /* the device of a group that computes it */
+    bool has_place;         /* it is said; else it is that of its first input */
 };
 
 /* Describes a node as it is now. */

@@ -14,6 +14,7 @@
 #include <lockstep/graph.h>
 #include <lockstep/import.h>
 #include <lockstep/model.h>
+#include <lockstep/place.h>
 #include <lockstep/predict.h>
 #include <lockstep/progress.h>
 #include <lockstep/reference.h>

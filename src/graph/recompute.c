@@ -157,7 +157,7 @@ void lk_recompute_cut_evenly(struct lk_replica *replica)
 
 /* --- the least work ----------------------------------------------------------------------- */
 
-static double work_of(const struct lk_replica *replica, int i)
+double lk_recompute_op_work(const struct lk_replica *replica, int i)
 {
     const struct lk_scheduled_op *op = &replica->schedule.ops[i];
     return op->shapes.flops * (double)replica->config.batch +
@@ -168,7 +168,7 @@ double lk_recompute_work(const struct lk_replica *replica)
 {
     double again = 0, all = 0;
     for (int i = 0; i < replica->schedule.op_count; i++) {
-        const double work = work_of(replica, i);
+        const double work = lk_recompute_op_work(replica, i);
         all += work;
         again += replica->recompute.runs_again[i] ? work : 0;
     }
@@ -180,7 +180,7 @@ static struct lk_segment_op describe(const struct lk_replica *replica, int i)
     const struct lk_schedule *s = &replica->schedule;
     const struct lk_scheduled_op *op = &s->ops[i];
     struct lk_segment_op described = {
-        .work = work_of(replica, i),
+        .work = lk_recompute_op_work(replica, i),
         .bytes = (double)lk_recompute_bytes(replica, op->y),
         .saved = op->has_backward ? (double)replica->prepared[i].setup.saved_bytes : 0,
         .reads_x = lk_recompute_reads_x(replica, i),

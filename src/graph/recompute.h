@@ -41,6 +41,9 @@ size_t lk_recompute_bytes(const struct lk_replica *replica, int value);
  * cross the cut. The last one, which backward begins with, drops nothing. */
 void lk_recompute_cut_evenly(struct lk_replica *replica);
 
+/* The work of operation i forward, for a batch: as if it were floating-point operations. */
+double lk_recompute_op_work(const struct lk_replica *replica, int i);
+
 /* The work of operations that run again, in parts of that of forward. */
 double lk_recompute_work(const struct lk_replica *replica);
 

@@ -20,7 +20,7 @@ static size_t live_bytes(const struct lk_replica *replica)
     return most;
 }
 
-static double bytes_there(const struct lk_device *device)
+double lk_replica_bytes_there(const struct lk_device *device)
 {
     return (double)lk_device_info(device)->memory_bytes * 0.95 -
            (double)lk_device_bytes(device);
@@ -29,8 +29,8 @@ static double bytes_there(const struct lk_device *device)
 bool lk_replica_fits(const struct lk_replica *replica)
 {
     const struct lk_device_info *info = lk_device_info(replica->config.device);
-    bool fits = replica->is_planned &&
-                (double)lk_replica_bytes(replica).total <= bytes_there(replica->config.device);
+    bool fits = replica->is_planned && (double)lk_replica_bytes(replica).total <=
+                                           lk_replica_bytes_there(replica->config.device);
     for (int i = 0; i < replica->input_count; i++)
         fits &= replica->inputs[i].bytes <= info->allocation_bytes;
     return fits;
@@ -50,7 +50,7 @@ static int64_t guess_batch(const struct lk_replica *replica)
     const double fixed = (double)(need.weights + need.gradients + need.optimizer_arrays);
     const double live = (double)(need.activations ? need.activations : live_bytes(replica));
     double micro_batch =
-        (bytes_there(replica->config.device) - fixed) / (live + (double)need.inputs);
+        (lk_replica_bytes_there(replica->config.device) - fixed) / (live + (double)need.inputs);
     for (int i = 0; i < replica->live_range_count; i++)
         micro_batch = least(micro_batch, (double)info->allocation_bytes /
                                              (double)replica->live_ranges[i].bytes);
@@ -58,19 +58,6 @@ static int64_t guess_batch(const struct lk_replica *replica)
         micro_batch = least(micro_batch,
                             (double)info->allocation_bytes / (double)replica->inputs[i].bytes);
     return micro_batch > 0 ? (int64_t)(micro_batch * (double)replica->config.batch) : 0;
-}
-
-/* A copy of the list of algorithms, since trying another batch may add to it. */
-static enum lk_status copy_choices(struct lk_choices *choices, struct lk_choices **copy)
-{
-    char *text;
-    *copy = NULL;
-    if (!choices)
-        return LK_OK;
-    LK_TRY(lk_choices_print(choices, &text));
-    const enum lk_status status = lk_choices_open(text, "choices", copy);
-    free(text);
-    return status;
 }
 
 /* Plans the replica for another batch, with fewer shards if that batch has fewer samples than
@@ -82,7 +69,7 @@ static bool would_fit(const struct lk_replica *replica, int64_t batch)
     config.batch = batch;
     while (config.shards > batch)
         config.shards /= 2;
-    bool is_right = copy_choices(replica->config.choices, &config.choices) == LK_OK &&
+    bool is_right = lk_choices_copy(replica->config.choices, &config.choices) == LK_OK &&
                     lk_replica_make(&config, &tried) == LK_OK && lk_replica_fits(tried);
     lk_error_clear();
     lk_replica_destroy(tried);
@@ -136,7 +123,7 @@ static enum lk_status check_fits(const struct lk_replica *replica)
                    "allocates %s at once; %s fit",
                    (long long)replica->config.batch * count, in_micro_batches, again,
                    bytes_text(live, needs), info->name,
-                   bytes_text(bytes_there(replica->config.device), has),
+                   bytes_text(lk_replica_bytes_there(replica->config.device), has),
                    bytes_text((double)info->allocation_bytes, most), advice);
 }
 

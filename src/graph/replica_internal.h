@@ -160,6 +160,9 @@ LK_MUST_CHECK enum lk_status lk_replica_begin_plan(struct lk_replica *replica);
  * and again, as often as one likes. */
 LK_MUST_CHECK enum lk_status lk_replica_plan_memory(struct lk_replica *replica);
 
+/* Bytes of a device's memory that replicas may still take. */
+double lk_replica_bytes_there(const struct lk_device *device);
+
 /* Whether what was planned fits into the device's memory. */
 bool lk_replica_fits(const struct lk_replica *replica);
 

@@ -77,40 +77,50 @@ const char *lk_model_name(const struct lk_model *model)
 
 enum { ADAM_ARRAYS = 3 }; /* both moments, and the gradient summed over shards */
 
+enum lk_status lk_model_config(struct lk_model *model, enum lk_memory_use use,
+                               struct lk_replica_config *config)
+{
+    struct lk_node *loss = NULL;
+    config->training = use != LK_MEMORY_PREDICTING;
+    if (config->training)
+        LK_TRY(lk_model_add_losses(model, -1, &loss));
+    if (config->shards == 0)
+        config->shards = config->training ? lk_shards_choose(config->batch) : 1;
+    config->real = LK_F32;
+    config->stores_half = use == LK_MEMORY_TRAINING_MIXED;
+    config->optimizer_arrays = config->training ? ADAM_ARRAYS : 0;
+    if (loss)
+        config->outputs[0] = loss;
+    else
+        lk_model_output_nodes(model, config->outputs);
+    return lk_choices_create(LK_MATH_NORMAL, &config->choices);
+}
+
+struct lk_memory lk_memory_of(const struct lk_replica_bytes *bytes)
+{
+    return (struct lk_memory){.weights = bytes->weights,
+                              .gradients = bytes->gradients,
+                              .activations = bytes->activations,
+                              .inputs = bytes->inputs,
+                              .optimizer = bytes->optimizer_arrays,
+                              .total = bytes->total,
+                              .again = bytes->again};
+}
+
 /* Plans for a batch and what else the configuration has. */
 static enum lk_status plan_memory(struct lk_model *model, struct lk_replica_config config,
                                   enum lk_memory_use use, struct lk_memory *memory)
 {
-    struct lk_node *loss = NULL;
     struct lk_replica *replica = NULL;
-    config.training = use != LK_MEMORY_PREDICTING;
-    if (config.training)
-        LK_TRY(lk_model_add_losses(model, -1, &loss));
-    if (config.shards == 0)
-        config.shards = config.training ? lk_shards_choose(config.batch) : 1;
-    config.real = LK_F32;
-    config.stores_half = use == LK_MEMORY_TRAINING_MIXED;
-    config.optimizer_arrays = config.training ? ADAM_ARRAYS : 0;
-    if (loss)
-        config.outputs[0] = loss;
-    else
-        lk_model_output_nodes(model, config.outputs);
-    enum lk_status status = lk_choices_create(LK_MATH_NORMAL, &config.choices);
-    if (status == LK_OK)
-        status = lk_replica_create(&config, &replica);
-    const struct lk_replica_bytes bytes =
-        status == LK_OK ? lk_replica_bytes(replica) : (struct lk_replica_bytes){0};
+    LK_TRY(lk_model_config(model, use, &config));
+    const enum lk_status status = lk_replica_create(&config, &replica);
+    if (status == LK_OK) {
+        const struct lk_replica_bytes bytes = lk_replica_bytes(replica);
+        *memory = lk_memory_of(&bytes);
+    }
     lk_replica_destroy(replica);
     lk_choices_destroy(config.choices);
-    LK_TRY(status);
-    *memory = (struct lk_memory){.weights = bytes.weights,
-                                 .gradients = bytes.gradients,
-                                 .activations = bytes.activations,
-                                 .inputs = bytes.inputs,
-                                 .optimizer = bytes.optimizer_arrays,
-                                 .total = bytes.total,
-                                 .again = bytes.again};
-    return LK_OK;
+    return status;
 }
 
 enum lk_status lk_model_memory(struct lk_model *model, struct lk_device *device, int64_t batch,

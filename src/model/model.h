@@ -35,6 +35,8 @@ struct lk_model_output {
 struct lk_model_name {
     const char *name;
     struct lk_node *node; /* what readers of it read */
+    int first, end;       /* the nodes that it has made, by number: `first` to end - 1; none of
+                           * an entry that is not there */
 };
 
 struct lk_model {
@@ -58,6 +60,16 @@ struct lk_model {
 /* The outputs' nodes, NULL behind the last, as a replica takes them. */
 void lk_model_output_nodes(const struct lk_model *model,
                            const struct lk_node *nodes[LK_MOST_OUTPUTS + 1]);
+
+/* Fills in what planning a model's memory needs beside device, batch and recompute: losses,
+ * which it adds for training, shards where there are none, Adam's arrays, and choices, which
+ * the caller destroys. */
+struct lk_replica_config;
+LK_MUST_CHECK enum lk_status lk_model_config(struct lk_model *model, enum lk_memory_use use,
+                                             struct lk_replica_config *config);
+
+struct lk_replica_bytes;
+struct lk_memory lk_memory_of(const struct lk_replica_bytes *bytes);
 
 /* What the entry or input of that name gives. fails: LK_E_ARGUMENT with the nearest name */
 LK_MUST_CHECK enum lk_status lk_model_find(const struct lk_model *model, const char *name,

@@ -33,7 +33,7 @@ HALLS = {
     "device": [[""], ["library", "program"], ["open"]],
     "graph": [["memory", "nodes"], [""], ["check", "place", "tune"]],
     "io": [[""], ["hdf5", "image", "records"], ["arrays"]],
-    "model": [["yaml"], [""], ["checkpoint", "text"], ["foreign"], ["keras"],
+    "model": [["yaml"], [""], ["checkpoint", "place", "text"], ["foreign"], ["keras"],
               ["keras_layers"]],
     "ops": [[""], ["arrange", "attention", "norm", "probe", "recurrent", "sequence",
                    "weighted"]],
@@ -47,7 +47,7 @@ TOOL_ROOMS = {"bench", "data", "help", "page", "terminal", "train"}
 
 # Whose front door a public header is, where it has not the room's name. lockstep.h is all.
 DOORS = {"accuracy": "bench", "batches": "data", "compute": "train", "convert": "data",
-         "field": "data", "file": "io", "import": "model", "predict": "train",
+         "field": "data", "file": "io", "import": "model", "place": "model", "predict": "train",
          "progress": "base", "reference": "train", "settings": "train", "status": "base",
          "survey": "data", "text": "data", "tune": "graph", "weights": "model"}  # fmt: skip
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_DEVICE_NAME = 40 };
+
 enum lk_status lk_graph_create(struct lk_graph **graph)
 {
     struct lk_graph *made = calloc(1, sizeof *made);
@@ -226,6 +228,19 @@ void lk_node_set_place(struct lk_node *node, int place)
     node->place = place;
 }
 
+enum lk_status lk_node_set_device(struct lk_node *node, const char *name)
+{
+    static const char known[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    const size_t length = strlen(name);
+    if (length == 0 || length > MOST_DEVICE_NAME || strspn(name, known) < length)
+        return lk_fail(LK_E_ARGUMENT,
+                       "device: a word of at most %d letters, digits, '_' and '-' expected, "
+                       "found '%.60s'",
+                       MOST_DEVICE_NAME, name);
+    return lk_arena_text(&node->graph->arena, name, &node->device);
+}
+
 void lk_node_set_trainable(struct lk_node *node, bool is_trainable)
 {
     node->is_trainable = is_trainable;
@@ -260,7 +275,10 @@ struct lk_node_info lk_node_info(const struct lk_node *node)
                                 .l1 = lk_node_owner(node)->l1,
                                 .l2 = lk_node_owner(node)->l2,
                                 .weights_of = node->weights_of ? node->weights_of->name : NULL,
-                                .length = node->length ? node->length->name : NULL};
+                                .length = node->length ? node->length->name : NULL,
+                                .device = node->device,
+                                .place = lk_node_place(node),
+                                .has_place = node->op && node->place >= 0};
     for (int i = 0; !node->weights_of && i < node->shapes.params; i++) {
         const struct lk_param_spec *param = &node->shapes.param[i];
         info.parameters += lk_shape_count(&param->shape);

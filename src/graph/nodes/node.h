@@ -21,7 +21,8 @@ struct lk_node {
     int inputs;
     struct lk_node *input_nodes[LK_MOST_INPUTS];
     struct lk_op_shapes shapes; /* as inferred; of an input: y */
-    int place; /* which device of a group computes it; -1: that of its first input */
+    int place;          /* which device of a group computes it; -1: that of its first input */
+    const char *device; /* lk_node_set_device(); NULL: no name */
     bool is_trainable;
     double lr_scale, l1, l2;    /* factor of its learning rate; penalties of its weights */
     struct lk_node *weights_of; /* whose parameters it uses; NULL: its own */

@@ -216,6 +216,7 @@ static enum lk_status read_layers(struct lk_reading *reading, const struct lk_en
 {
     const bool was_frozen = reading->is_frozen;
     const double lr_scale = reading->lr_scale;
+    const struct lk_yaml *device = reading->device;
     bool is_trainable = true;
     for (int key = LK_ENTRY_L1; key <= LK_ENTRY_L2; key++)
         if (entry->at[key])
@@ -224,6 +225,7 @@ static enum lk_status read_layers(struct lk_reading *reading, const struct lk_en
     LK_TRY(lk_layer_flag(reading, "trainable", entry->at[LK_ENTRY_TRAINABLE], &is_trainable));
     reading->is_frozen |= !is_trainable;
     LK_TRY(lk_layer_lr_scale(reading, entry->at[LK_ENTRY_LR_SCALE], &reading->lr_scale));
+    reading->device = entry->at[LK_ENTRY_DEVICE] ? entry->at[LK_ENTRY_DEVICE] : device;
     reading->depth++;
     const struct lk_yaml *layer = lk_yaml_find(entry->block, "layers")->first;
     for (; layer; layer = layer->next) {
@@ -234,6 +236,7 @@ static enum lk_status read_layers(struct lk_reading *reading, const struct lk_en
     reading->depth--;
     reading->is_frozen = was_frozen;
     reading->lr_scale = lr_scale;
+    reading->device = device;
     return LK_OK;
 }
 

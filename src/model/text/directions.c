@@ -184,7 +184,9 @@ enum lk_status lk_directions_read(struct lk_reading *reading, const struct lk_en
         LK_TRY(read_direction(reading, entry, sources, &name, i));
         both.x[i] = reading->before;
     }
-    const struct lk_entry join = {
-        .yaml = entry->yaml, .op = lk_entry_find_op(joining), .at[LK_ENTRY_NAME] = &name};
+    const struct lk_entry join = {.yaml = entry->yaml,
+                                  .op = lk_entry_find_op(joining),
+                                  .at[LK_ENTRY_NAME] = &name,
+                                  .at[LK_ENTRY_DEVICE] = entry->at[LK_ENTRY_DEVICE]};
     return lk_layer_read(reading, &join, &both);
 }

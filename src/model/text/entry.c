@@ -9,7 +9,7 @@
 enum { MOST_ENTRIES = 10000 };
 
 const char *const lk_entry_words[LK_ENTRY_KEYS] = {
-    "name", "from", "trainable", "lr_scale", "l1", "l2", "weights", "repeat", "when"};
+    "name", "from", "trainable", "lr_scale", "l1", "l2", "weights", "device", "repeat", "when"};
 
 /* --- taking apart ---------------------------------------------------------------------- */
 
@@ -138,6 +138,7 @@ static enum lk_status replace_words(struct lk_reading *reading, const struct lk_
     LK_TRY(replace_key(reading, words, LK_ENTRY_LR_SCALE, entry));
     LK_TRY(replace_key(reading, words, LK_ENTRY_L1, entry));
     LK_TRY(replace_key(reading, words, LK_ENTRY_L2, entry));
+    LK_TRY(replace_key(reading, words, LK_ENTRY_DEVICE, entry));
     return replace_key(reading, words, LK_ENTRY_WEIGHTS, entry);
 }
 

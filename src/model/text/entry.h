@@ -15,6 +15,7 @@ enum lk_entry_key {
     LK_ENTRY_L1,
     LK_ENTRY_L2,
     LK_ENTRY_WEIGHTS,
+    LK_ENTRY_DEVICE,
     LK_ENTRY_REPEAT,
     LK_ENTRY_WHEN,
     LK_ENTRY_KEYS

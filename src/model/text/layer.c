@@ -294,6 +294,20 @@ static enum lk_status add_behind(struct lk_reading *reading, const struct behind
     return LK_OK;
 }
 
+static enum lk_status name_device(const struct lk_reading *reading,
+                                  const struct lk_entry *entry,
+                                  const struct lk_layer_entry *layer)
+{
+    const struct lk_yaml *own = entry->at[LK_ENTRY_DEVICE],
+                         *value = own ? own : reading->device;
+    char text[VALUE_BYTES];
+    if (!value)
+        return LK_OK;
+    LK_TRY(lk_layer_value(reading, value, text, sizeof text));
+    LK_TRY(lk_yaml_at(value, lk_node_set_device(layer->first, text)));
+    return lk_yaml_at(value, lk_node_set_device(layer->last, text));
+}
+
 enum lk_status lk_layer_read(struct lk_reading *reading, const struct lk_entry *entry,
                              const struct lk_sources *sources)
 {
@@ -322,6 +336,7 @@ enum lk_status lk_layer_read(struct lk_reading *reading, const struct lk_entry *
     LK_TRY(read_penalties(reading, entry, layer.first));
     LK_TRY(lk_weights_share(entry, layer.first, owner));
     LK_TRY(add_behind(reading, &behind, &layer));
+    LK_TRY(name_device(reading, entry, &layer));
     reading->layers[reading->count++] = layer;
     reading->before = layer.last;
     return LK_OK;

@@ -41,6 +41,7 @@ struct lk_reading {
     int depth;                    /* blocks around the entry that is read */
     bool is_frozen;               /* one of those blocks is `trainable: false` */
     double lr_scale;              /* of those blocks, multiplied */
+    const struct lk_yaml *device; /* of the innermost of them that says one; NULL: none does */
 };
 
 /* Read `input:`; `output:`, `loss:` and `metrics:`. fails: LK_E_MODEL with the line */

@@ -132,12 +132,20 @@ static enum lk_status keep_names(const struct lk_reading *reading)
         for (int i = 0; !of_blocks && i < reading->count; i++)
             if (reading->layers[i].last != reading->layers[i].first)
                 names[model->name_count++] = (struct lk_model_name){
-                    reading->layers[i].first->name, reading->layers[i].last};
+                    .name = reading->layers[i].first->name,
+                    .node = reading->layers[i].last,
+                    .first = reading->layers[i].first->index,
+                    .end = reading->layers[i].last->index + 1,
+                };
         for (named = reading->named; named; named = named->before) {
             if ((named->block != NULL) != of_blocks)
                 continue;
             struct lk_model_name *kept = &names[model->name_count++];
             kept->node = named->node;
+            if (named->end_layer > named->layers) {
+                kept->first = reading->layers[named->layers].first->index;
+                kept->end = reading->layers[named->end_layer - 1].last->index + 1;
+            }
             LK_TRY(lk_arena_text(&model->arena, named->name, &kept->name));
         }
     }

@@ -229,6 +229,18 @@ enum lk_status lk_choices_open(const char *text, const char *where, struct lk_ch
     return LK_OK;
 }
 
+enum lk_status lk_choices_copy(struct lk_choices *choices, struct lk_choices **copy)
+{
+    char *text;
+    *copy = NULL;
+    if (!choices)
+        return LK_OK;
+    LK_TRY(lk_choices_print(choices, &text));
+    const enum lk_status status = lk_choices_open(text, "choices", copy);
+    free(text);
+    return status;
+}
+
 void lk_choices_each(struct lk_choices *choices,
                      void (*visit)(void *context, const char *key, const char *text),
                      void *context)

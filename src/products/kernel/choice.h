@@ -53,6 +53,11 @@ LK_MUST_CHECK enum lk_status lk_choices_read(struct lk_choices *choices, const c
 LK_MUST_CHECK enum lk_status lk_choices_open(const char *text, const char *where,
                                              struct lk_choices **choices);
 
+/* A new list with the same choices, for plans that are only tried and may add to it. NULL gives
+ * NULL. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_choices_copy(struct lk_choices *choices,
+                                             struct lk_choices **copy);
+
 /* "strict", "normal", "fast"; ends with NULL. */
 extern const char *const lk_math_names[];
 

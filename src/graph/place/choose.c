@@ -1,0 +1,240 @@
+/* Describes a schedule to the search, and takes the best proposal that fits. */
+#include "graph/place/choose.h"
+
+#include "base/fail.h"
+#include "graph/place/plan.h"
+#include "graph/place/search.h"
+#include "graph/replica_internal.h"
+#include <math.h>
+#include <stdlib.h>
+
+/* Each end of a crossing takes as long for a byte as for so many floating-point operations: a
+ * CPU copies it once or twice, a GPU sends it over a bus. */
+enum { FLOPS_PER_BYTE_OF_CPU = 32, FLOPS_PER_BYTE_OF_GPU = 256 };
+
+struct choosing {
+    struct lk_replica_config config;
+    struct lk_device *const *devices;
+    int count, in_flight;
+    struct lk_replica *whole; /* on the first device */
+    struct lk_place_search search;
+};
+
+/* --- what is to be divided -----------------------------------------------------------------
+ */
+
+static double flops_per_byte(const struct choosing *c)
+{
+    return lk_device_info(c->devices[0])->device_class == LK_CLASS_GPU ? FLOPS_PER_BYTE_OF_GPU
+                                                                       : FLOPS_PER_BYTE_OF_CPU;
+}
+
+static int count_uses(const struct lk_schedule *s, int first)
+{
+    int uses = 0;
+    for (int i = 0; i < s->op_count; i++)
+        uses += s->ops[i].shapes.params > 0 &&
+                lk_node_owner(s->ops[i].node) == lk_node_owner(s->ops[first].node);
+    return uses;
+}
+
+static int64_t count_parameters(const struct lk_scheduled_op *op)
+{
+    int64_t count = 0;
+    for (int j = 0; j < op->shapes.params; j++)
+        count += lk_shape_count(&op->shapes.param[j].shape);
+    return count;
+}
+
+/* Memory is estimated as if nothing were computed again: proposals that hold less are made from
+ * it, and planned to the byte. */
+static struct lk_place_op describe(const struct choosing *c, int i)
+{
+    const struct lk_schedule *s = &c->whole->schedule;
+    const struct lk_scheduled_op *op = &s->ops[i];
+    const struct lk_replica_config *config = &c->config;
+    const double per_byte = flops_per_byte(c), real = (double)lk_dtype_bytes(config->real);
+    const double value = (double)lk_recompute_bytes(c->whole, op->y);
+    const bool has_weights = op->shapes.params > 0;
+    const int first = has_weights ? lk_schedule_first_use(s, i) : i;
+    const double weights = (double)count_parameters(op) * real;
+    struct lk_place_op made = {.work = lk_place_work(c->whole, i),
+                               .crosses =
+                                   value * per_byte * (s->values[op->y].wants_gradient ? 2 : 1),
+                               .first_use = first,
+                               .uses = has_weights ? count_uses(s, first) : 1,
+                               .inputs = op->shapes.inputs};
+    made.held = (value + (double)c->whole->prepared[i].setup.saved_bytes) * c->in_flight;
+    if (first == i && op->wants_dw)
+        made.held +=
+            weights * (1 + config->shards + config->optimizer_arrays + config->gradient_sums);
+    else if (first == i)
+        made.held += weights;
+    if (first != i)
+        made.weights = weights * per_byte * (op->wants_dw ? 1 + config->shards : 1);
+    for (int j = 0; j < op->shapes.inputs; j++)
+        made.makers[j] = s->values[op->x[j]].producer;
+    return made;
+}
+
+/* Compute units tell devices of one kind apart, of which one is a part of a larger one. */
+static enum lk_status begin_search(struct choosing *c)
+{
+    struct lk_place_search *search = &c->search;
+    const int ops = c->whole->schedule.op_count;
+    void *memory = NULL;
+    search->op_count = ops;
+    search->places = c->count;
+    for (int p = 0; p < c->count; p++)
+        search->speeds[p] = fmax(1, lk_device_info(c->devices[p])->compute_units);
+    LK_TRY(lk_arena_allocate(&search->arena, (size_t)(ops + 1) * sizeof(struct lk_place_op),
+                             &memory));
+    struct lk_place_op *described = memory;
+    for (int i = 0; i < ops; i++) {
+        described[i] = describe(c, i);
+        described[i].crosses /= search->speeds[0];
+        described[i].weights /= search->speeds[0];
+    }
+    search->ops = described;
+    LK_TRY(lk_place_search_begin(search));
+    LK_TRY(lk_place_propose_branches(search));
+    LK_TRY(lk_place_propose_cuts(search));
+    lk_place_sort(search);
+    return LK_OK;
+}
+
+/* --- choosing ------------------------------------------------------------------------------
+ */
+
+static void clear_places(const struct lk_graph *graph)
+{
+    for (int i = 0; i < graph->count; i++)
+        lk_node_set_place(graph->nodes[i], -1);
+}
+
+/* What an operation has absorbed, and views of what it makes, have no place of their own: they
+ * follow it. */
+static void put(const struct choosing *c, const struct lk_place_proposal *proposal)
+{
+    const struct lk_graph *graph = c->config.outputs[0]->graph;
+    const struct lk_schedule *s = &c->whole->schedule;
+    clear_places(graph);
+    for (int i = 0; i < s->op_count; i++)
+        lk_node_set_place(graph->nodes[s->ops[i].node->index], proposal->places[i]);
+}
+
+/* What a plan has shown of a proposal. */
+struct judged {
+    bool fits;
+    double time; /* with what backward computes again */
+    size_t most; /* bytes of the fullest place */
+};
+
+static enum lk_status judge(const struct choosing *c, const struct lk_place_proposal *proposal,
+                            struct judged *judged)
+{
+    struct lk_group_plan plan;
+    double again = 0;
+    put(c, proposal);
+    LK_TRY(lk_group_plan(&c->config, c->devices, c->count, c->in_flight, &plan));
+    *judged = (struct judged){.fits = true};
+    for (int p = 0; p < c->count; p++) {
+        const struct lk_place_plan *place = &plan.places[p];
+        judged->fits &= place->fits;
+        again = fmax(again, place->bytes.again);
+        if (place->bytes.total > judged->most)
+            judged->most = place->bytes.total;
+    }
+    judged->time = proposal->time * (1 + again / 3); /* forward is a third of the work */
+    return LK_OK;
+}
+
+/* Says what does not fit, in the words of the replica that does not. */
+static enum lk_status refuse(const struct choosing *c, const struct lk_place_proposal *least)
+{
+    if (!least)
+        return lk_fail(LK_E_UNSUPPORTED,
+                       "place: auto: %d operations can be divided among %d devices in no way",
+                       c->search.op_count, c->count);
+    struct lk_replica_config own = c->config;
+    own.places = c->count;
+    put(c, least);
+    for (int p = 0; p < c->count; p++) {
+        struct lk_replica *replica = NULL;
+        own.device = c->devices[p];
+        own.place = p;
+        const enum lk_status status = lk_replica_create(&own, &replica);
+        lk_replica_destroy(replica);
+        if (status != LK_OK)
+            return lk_fail_within(status,
+                                  "place: auto: of the divisions among %d devices that were "
+                                  "planned none fits; device %d of that which needs the least",
+                                  c->count, p);
+    }
+    return lk_fail(LK_E_DEVICE_MEMORY,
+                   "place: auto: no division among %d devices fits with %d micro-batches on "
+                   "their way at a time",
+                   c->count, c->in_flight);
+}
+
+/* Proposals come in the order of their times. One that computes much again may take longer than
+ * a later one, but never less than it was estimated to. */
+static enum lk_status take_best(const struct choosing *c)
+{
+    const struct lk_place_proposal *best = NULL, *least = NULL;
+    double time = INFINITY;
+    size_t least_bytes = SIZE_MAX;
+    for (int i = 0; i < c->search.proposal_count; i++) {
+        const struct lk_place_proposal *proposal = &c->search.proposals[i];
+        struct judged judged;
+        if (proposal->time >= time)
+            break;
+        const enum lk_status status = judge(c, proposal, &judged);
+        if (status == LK_E_ARGUMENT || status == LK_E_UNSUPPORTED) {
+            lk_error_clear(); /* the graph cannot be divided so */
+            continue;
+        }
+        LK_TRY(status);
+        if (judged.fits && judged.time < time) {
+            best = proposal;
+            time = judged.time;
+        }
+        if (judged.most < least_bytes) {
+            least = proposal;
+            least_bytes = judged.most;
+        }
+    }
+    if (!best)
+        return refuse(c, least);
+    put(c, best);
+    return LK_OK;
+}
+
+static enum lk_status choose(struct choosing *c)
+{
+    struct lk_replica_config whole = c->config;
+    whole.device = c->devices[0];
+    whole.places = 0;
+    whole.recompute = LK_RECOMPUTE_OFF;
+    LK_TRY(lk_replica_make(&whole, &c->whole));
+    LK_TRY(begin_search(c));
+    return take_best(c);
+}
+
+enum lk_status lk_group_choose(const struct lk_replica_config *config,
+                               struct lk_device *const *devices, int count, int in_flight)
+{
+    struct choosing c = {
+        .config = *config, .devices = devices, .count = count, .in_flight = in_flight};
+    clear_places(config->outputs[0]->graph);
+    if (count == 1)
+        return LK_OK;
+    LK_TRY(lk_choices_copy(config->choices, &c.config.choices));
+    const enum lk_status status = choose(&c);
+    if (status != LK_OK)
+        clear_places(config->outputs[0]->graph);
+    lk_replica_destroy(c.whole);
+    lk_place_search_clear(&c.search);
+    lk_choices_destroy(c.config.choices);
+    return status;
+}

@@ -1,0 +1,148 @@
+/* Estimates how long a division takes, and keeps the proposals. */
+#include "graph/place/search.h"
+
+#include "base/fail.h"
+#include "graph/place/plan.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A step is taken to have so many micro-batches, one behind the other. */
+enum { MICRO_BATCHES = 4 };
+
+enum lk_status lk_place_search_begin(struct lk_place_search *search)
+{
+    const size_t ops = (size_t)search->op_count + 1;
+    void *memory = NULL;
+    LK_TRY(lk_arena_allocate(&search->arena, ops * sizeof *search->finish, &memory));
+    search->finish = memory;
+    LK_TRY(lk_arena_allocate(&search->arena,
+                             ops * (size_t)search->places * sizeof *search->arrival, &memory));
+    search->arrival = memory;
+    return LK_OK;
+}
+
+void lk_place_search_clear(struct lk_place_search *search)
+{
+    lk_arena_clear(&search->arena);
+}
+
+/* --- estimating ----------------------------------------------------------------------------
+ */
+
+/* A micro-batch on its way through the places, each of which computes its operations in the
+ * order of the schedule. */
+struct walk {
+    double busy[LK_MOST_PLACES]; /* time of each place's own work, and what it sends and gets */
+    double free[LK_MOST_PLACES]; /* when it has done what it has begun */
+    uint32_t follows[LK_MOST_PLACES]; /* places that get something from it */
+    int crossings;
+};
+
+/* When the value of `maker` is at a place. It crosses once, however many read it there. */
+static double arrive(struct lk_place_search *search, struct walk *walk, const int *places,
+                     int maker, int place)
+{
+    const double each = search->ops[maker].crosses;
+    double *arrival = &search->arrival[maker * search->places + place];
+    if (places[maker] == place)
+        return search->finish[maker];
+    if (*arrival < 0) {
+        *arrival = search->finish[maker] + 2 * each;
+        walk->busy[place] += each;
+        walk->busy[places[maker]] += each;
+        walk->follows[places[maker]] |= UINT32_C(1) << place;
+        walk->crossings++;
+    }
+    return *arrival;
+}
+
+/* Weights that another place has; false: they cannot cross. */
+static bool fetch_weights(const struct lk_place_search *search, struct walk *walk,
+                          const int *places, int i)
+{
+    const struct lk_place_op *op = &search->ops[i];
+    const int owner = places[op->first_use];
+    if (owner == places[i])
+        return true;
+    walk->busy[owner] += op->weights;
+    walk->busy[places[i]] += op->weights;
+    walk->crossings++;
+    return op->uses <= 2;
+}
+
+static bool has_circle(const struct lk_place_search *search, const struct walk *walk)
+{
+    uint32_t reached[LK_MOST_PLACES];
+    memcpy(reached, walk->follows, sizeof reached);
+    for (int again = 0; again < search->places; again++)
+        for (int p = 0; p < search->places; p++)
+            for (int q = 0; q < search->places; q++)
+                if (reached[p] >> q & 1)
+                    reached[p] |= reached[q];
+    for (int p = 0; p < search->places; p++)
+        if (reached[p] >> p & 1)
+            return true;
+    return false;
+}
+
+double lk_place_estimate(struct lk_place_search *search, const int *places)
+{
+    struct walk walk = {.crossings = 0};
+    double slowest = 0, last = 0;
+    for (int i = 0; i < search->op_count * search->places; i++)
+        search->arrival[i] = -1;
+    for (int i = 0; i < search->op_count; i++) {
+        const struct lk_place_op *op = &search->ops[i];
+        const double time = op->work / search->speeds[places[i]];
+        double ready = walk.free[places[i]];
+        for (int j = 0; j < op->inputs; j++)
+            if (op->makers[j] >= 0)
+                ready = fmax(ready, arrive(search, &walk, places, op->makers[j], places[i]));
+        if (!fetch_weights(search, &walk, places, i))
+            return INFINITY;
+        search->finish[i] = walk.free[places[i]] = ready + time;
+        walk.busy[places[i]] += time;
+    }
+    for (int p = 0; p < search->places; p++) {
+        if (walk.free[p] == 0)
+            return INFINITY;
+        slowest = fmax(slowest, walk.busy[p]);
+        last = fmax(last, walk.free[p]);
+    }
+    if (has_circle(search, &walk) || walk.crossings > LK_MOST_PLACE_CROSSINGS)
+        return INFINITY;
+    return (last + (MICRO_BATCHES - 1) * slowest) / MICRO_BATCHES;
+}
+
+/* --- proposals -----------------------------------------------------------------------------
+ */
+
+enum lk_status lk_place_propose(struct lk_place_search *search, const int *places)
+{
+    const size_t bytes = (size_t)search->op_count * sizeof *places;
+    const double time = lk_place_estimate(search, places);
+    void *memory = NULL;
+    if (time == INFINITY || search->proposal_count == LK_MOST_PLACE_PROPOSALS)
+        return LK_OK;
+    for (int i = 0; i < search->proposal_count; i++)
+        if (memcmp(search->proposals[i].places, places, bytes) == 0)
+            return LK_OK;
+    LK_TRY(lk_arena_allocate(&search->arena, bytes, &memory));
+    memcpy(memory, places, bytes);
+    search->proposals[search->proposal_count++] =
+        (struct lk_place_proposal){.time = time, .places = memory};
+    return LK_OK;
+}
+
+/* Of equal times the one that was proposed first stays first. */
+void lk_place_sort(struct lk_place_search *search)
+{
+    for (int i = 1; i < search->proposal_count; i++) {
+        const struct lk_place_proposal moved = search->proposals[i];
+        int at = i;
+        for (; at > 0 && search->proposals[at - 1].time > moved.time; at--)
+            search->proposals[at] = search->proposals[at - 1];
+        search->proposals[at] = moved;
+    }
+}

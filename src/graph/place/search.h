@@ -1,0 +1,57 @@
+/* Divides operations among places: proposes divisions, and estimates how long each takes.
+ * Floor 5. Knows no device and no graph. `README.md` beside it says how. */
+#ifndef LK_GRAPH_PLACE_SEARCH_H
+#define LK_GRAPH_PLACE_SEARCH_H
+
+#include "base/arena.h"
+#include "graph/place/group.h"
+
+/* An operation, in the order of the schedule, as the search sees it. */
+struct lk_place_op {
+    double work;    /* time on a device of speed 1 */
+    double crosses; /* time that each end takes where its value crosses, with the gradient */
+    double held;    /* bytes of memory that it takes at its place, about */
+    double weights; /* time that each end takes where its weights cross */
+    int first_use, uses; /* the first operation that uses its weights; how many do. Without
+                          * weights: itself, 1 */
+    int makers[LK_MOST_INPUTS]; /* operations whose values it reads */
+    int inputs;
+};
+
+struct lk_place_proposal {
+    double time; /* of a micro-batch, estimated */
+    int *places; /* of each operation */
+};
+
+enum { LK_MOST_PLACE_PROPOSALS = 256 };
+
+struct lk_place_search {
+    const struct lk_place_op *ops;
+    int op_count, places;
+    double speeds[LK_MOST_PLACES];
+    struct lk_arena arena;
+    double *finish, *arrival; /* of each operation; and at each place */
+    struct lk_place_proposal proposals[LK_MOST_PLACE_PROPOSALS];
+    int proposal_count;
+};
+
+/* Makes room; ops, op_count, places and speeds are set. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_place_search_begin(struct lk_place_search *search);
+void lk_place_search_clear(struct lk_place_search *search);
+
+/* The time that a micro-batch takes where several are on their way; INFINITY: a division that
+ * cannot be, since a place has nothing, places wait for each other in a circle, weights with
+ * more than two uses are apart, or too much crosses. */
+double lk_place_estimate(struct lk_place_search *search, const int *places);
+
+/* Adds a division to the proposals, unless it cannot be or is there. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_place_propose(struct lk_place_search *search,
+                                              const int *places);
+
+/* Propose: cuts of the schedule into neighbouring runs; branches that meet, apart. Then the
+ * proposals are in the order of their times. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_place_propose_cuts(struct lk_place_search *search);
+LK_MUST_CHECK enum lk_status lk_place_propose_branches(struct lk_place_search *search);
+void lk_place_sort(struct lk_place_search *search);
+
+#endif
