@@ -154,13 +154,25 @@ static enum lk_status too_many(const struct lk_team *team)
                    c->shards == 1 ? "" : "s", enough);
 }
 
+/* Of a group: so few that its share are four micro-batches for each device. Devices in a row
+ * wait for the first and the last of them, so many small ones keep them busier than few large
+ * ones. */
+static int most_of_group(int shards, int places, int groups)
+{
+    int most = 1;
+    while (2 * most * 4 * places * groups <= shards)
+        most *= 2;
+    return most;
+}
+
 /* Shards that a device computes at a time where it has room for them. */
 static enum lk_status choose_most_shards(const struct lk_team *team, int *most)
 {
     const struct lk_team_config *c = &team->config;
     const int64_t pieces = (int64_t)c->pieces * team->job.all;
     int64_t enough = 1;
-    *most = lk_team_most_shards(c->shards, team->job.all);
+    *most = c->places > 1 ? most_of_group(c->shards, c->places, team->job.all)
+                          : lk_team_most_shards(c->shards, team->job.all);
     if (c->pieces < 2)
         return LK_OK;
     while (enough < pieces)
@@ -231,11 +243,11 @@ static enum lk_status create(struct lk_team *team)
     LK_TRY(lk_team_init_split(team));
     if (c->is_async)
         LK_TRY(lk_async_create(team, &team->async));
+    for (int i = 0; i < team->count; i++)
+        team->workers[i]->most_shards = most;
     LK_TRY(lk_team_call_each(team, open_device, &team->config, false));
     if (c->opened)
         LK_TRY(c->opened(c->context, team));
-    for (int i = 0; i < team->count; i++)
-        team->workers[i]->most_shards = most;
     const enum lk_status status = plan_all(team);
     const bool may_divide = is_single(team) && c->shards > 1;
     return status == LK_E_DEVICE_MEMORY && may_divide ? plan_in_pieces(team) : status;

@@ -11,6 +11,7 @@
 #include "model/classes.h"
 #include "model/foreign/weights.h"
 #include "train/fit.h"
+#include "train/place/place.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,11 +43,14 @@ static enum lk_status create_team(struct lk_trainer *trainer)
     char kind[64];
     const char *options;
     size_t memory_limit;
+    int places;
+    LK_TRY(lk_place_count(trainer->model, s->place, s->device, &places));
     LK_TRY(lk_memory_limit_parse(s->memory_limit, &memory_limit));
     lk_settings_split_optimizer(s, kind, &options);
     trainer->shards = s->shards ? (int)s->shards : lk_shards_choose(s->batch_size);
     const struct lk_team_config config = {
         .devices = s->device,
+        .places = places,
         .split = s->split,
         .log_folder = lk_run_folder_path(trainer->folder),
         .loss = trainer->loss,
@@ -193,15 +197,21 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
     return LK_OK;
 }
 
-/* "pthread-AMD EPYC" or "2 devices: pthread-AMD EPYC, basic-AMD EPYC" */
+/* "pthread-AMD EPYC"; "2 devices: pthread-AMD EPYC, basic-AMD EPYC"; "2 groups of 2 devices: A
+ * + B, C + D" */
 static void print_devices(const struct lk_team *team, struct lk_text *text)
 {
-    const int count = lk_team_devices(team);
-    if (count > 1)
-        lk_text_append(text, "%d devices: ", count);
-    for (int i = 0; i < count; i++) {
-        const struct lk_device *device = lk_team_worker(team, i)->device;
-        lk_text_append(text, "%s%s", i ? ", " : "",
+    const int count = lk_team_devices(team), places = lk_team_worker(team, 0)->places;
+    if (places > 1)
+        lk_text_append(text, "%d group%s of ", count, count > 1 ? "s" : "");
+    if (count * places > 1)
+        lk_text_append(text, "%d devices: ", places > 1 ? places : count);
+    for (int i = 0; i < count * places; i++) {
+        const struct lk_device *device = lk_team_worker(team, i / places)->group[i % places];
+        lk_text_append(text, "%s%s",
+                       !i           ? ""
+                       : i % places ? " + "
+                                    : ", ",
                        device ? lk_device_info(device)->name : "one that cannot be opened");
     }
 }
@@ -252,11 +262,14 @@ static enum lk_status announce(struct lk_trainer *trainer)
 static enum lk_status begin_folder(struct lk_trainer *trainer,
                                    struct lk_setting_changes *changes)
 {
-    const struct lk_device_info *devices[LK_MOST_TEAM + 1] = {NULL};
+    const struct lk_device_info *devices[LK_MOST_TEAM * LK_MOST_PLACES + 1] = {NULL};
     int count = 0;
-    for (int i = 0; i < lk_team_devices(trainer->team); i++)
-        if (lk_team_worker(trainer->team, i)->device)
-            devices[count++] = lk_device_info(lk_team_worker(trainer->team, i)->device);
+    for (int i = 0; i < lk_team_devices(trainer->team); i++) {
+        const struct lk_worker *worker = lk_team_worker(trainer->team, i);
+        for (int p = 0; p < worker->places; p++)
+            if (worker->group[p])
+                devices[count++] = lk_device_info(worker->group[p]);
+    }
     const struct lk_environment environment = {.devices = devices,
                                                .ranks = lk_world_size(trainer->world),
                                                .choices = trainer->choices};

@@ -39,7 +39,8 @@ HALLS = {
                    "weighted"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
-    "train": [["evaluation", "settings", "tuning"], ["run"], [""], ["compute", "predict"]],
+    "train": [["evaluation", "place", "settings", "tuning"], ["run"], [""],
+              ["compute", "predict"]],
 }
 
 # Rooms of the program, below tools/.

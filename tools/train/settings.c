@@ -36,6 +36,7 @@ static const struct {
     {"memory-limit", "memory_limit"},
     {"recompute", "recompute"},
     {"split", "split"},
+    {"place", "place"},
     {"shards", "shards"},
     {"mode", "mode"},
     {"math", "math"},

@@ -4,15 +4,13 @@
 #include "base/fail.h"
 #include <stdlib.h>
 
-static enum lk_status create(struct lk_stepper *stepper)
+enum lk_status lk_stepper_plan(const struct lk_stepper_config *c,
+                               struct lk_replica_config *replica)
 {
-    const struct lk_stepper_config *c = &stepper->config;
     const int shards = c->most_shards ? c->most_shards : c->shards;
     struct lk_optimizer_traits traits = {0};
     LK_TRY(lk_optimizer_ask(c->optimizer, c->optimizer_options, &traits));
-    stepper->spares_vectors = traits.spares;
-    stepper->is_lazy = traits.lazy;
-    const struct lk_replica_config replica = {
+    *replica = (struct lk_replica_config){
         .device = c->device,
         .outputs = {c->loss},
         .batch = c->most_shards ? shards * lk_divide_up(c->batch, c->shards) : c->batch,
@@ -31,6 +29,18 @@ static enum lk_status create(struct lk_stepper *stepper)
         /* the norm of a list is not that of the gradient */
         .list_shards = c->lists_rows && c->clip.norm == 0 ? c->shards : 0,
     };
+    return LK_OK;
+}
+
+static enum lk_status create(struct lk_stepper *stepper)
+{
+    const struct lk_stepper_config *c = &stepper->config;
+    struct lk_optimizer_traits traits = {0};
+    struct lk_replica_config replica;
+    LK_TRY(lk_optimizer_ask(c->optimizer, c->optimizer_options, &traits));
+    stepper->spares_vectors = traits.spares;
+    stepper->is_lazy = traits.lazy;
+    LK_TRY(lk_stepper_plan(c, &replica));
     stepper->place_count = 1;
     stepper->places[0].device = c->device;
     if (c->places > 0)

@@ -34,9 +34,14 @@ struct lk_stepper_config {
     enum lk_recompute_mode recompute; /* as a replica takes it */
 };
 
+/* What its replica, or those of a group, are made by; nothing is planned yet.
+ * fails: LK_E_ARGUMENT, the optimizer */
+LK_MUST_CHECK enum lk_status lk_stepper_plan(const struct lk_stepper_config *config,
+                                             struct lk_replica_config *replica);
+
 /* Plans and picks kernels. fails: as lk_replica_create() and lk_optimizer_create(); as
- * lk_group_create(); LK_E_UNSUPPORTED what a group cannot: clipping by the norm, halves,
- * penalties of weights, a head alone */
+ * lk_group_create(); LK_E_ARGUMENT what a group cannot: clipping by
+ * the norm, halves, a head alone; LK_E_UNSUPPORTED penalties of weights */
 LK_MUST_CHECK enum lk_status lk_stepper_create(const struct lk_stepper_config *config,
                                                struct lk_stepper **stepper);
 

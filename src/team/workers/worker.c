@@ -197,14 +197,17 @@ void lk_worker_note(const struct lk_worker *worker, const char *what, int64_t st
     lk_profile_span(worker->team->profile, name, what, step, begin, end);
 }
 
-enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
+/* Of the micro-batches of a group as many are on their way as it has devices in a row, at most.
+ */
+static struct lk_stepper_config describe_stepper(const struct lk_worker *worker, int most)
 {
     const struct lk_team_config *c = &worker->team->config;
-    const struct lk_stepper_config config = {
+    const int micro_batches = most ? c->shards / most : 1;
+    return (struct lk_stepper_config){
         .device = worker->device,
         .group = worker->group,
-        .places = c->places > 1 ? c->places : 0,
-        .in_flight = c->in_flight,
+        .places = worker->places > 1 ? worker->places : 0,
+        .in_flight = c->in_flight ? c->in_flight : (int)lk_least(worker->places, micro_batches),
         .loss = c->loss,
         .feed = c->feed,
         .batch = c->batch,
@@ -225,5 +228,18 @@ enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
         .recompute =
             most > 1 && c->recompute == LK_RECOMPUTE_AUTO ? LK_RECOMPUTE_OFF : c->recompute,
     };
+}
+
+enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
+{
+    const struct lk_stepper_config config = describe_stepper(worker, most);
     return lk_stepper_create(&config, &worker->stepper);
+}
+
+enum lk_status lk_worker_plan(const struct lk_worker *worker, int *in_flight,
+                              struct lk_replica_config *replica)
+{
+    const struct lk_stepper_config config = describe_stepper(worker, worker->most_shards);
+    *in_flight = config.in_flight;
+    return lk_stepper_plan(&config, replica);
 }

@@ -126,6 +126,11 @@ void lk_worker_change(struct lk_worker *worker, enum lk_worker_event event, cons
 /* Whether the device is among those that are left (though it may fail at any moment). */
 bool lk_worker_is_at_work(const struct lk_worker *worker);
 
+/* What the replicas of its stepper will be made by, and how many micro-batches are on their way
+ * through those of a group. */
+LK_MUST_CHECK enum lk_status lk_worker_plan(const struct lk_worker *worker, int *in_flight,
+                                            struct lk_replica_config *replica);
+
 /* Makes its stepper, of `most` shards at a time or, with 0, of a device that is alone. */
 LK_MUST_CHECK enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most);
 

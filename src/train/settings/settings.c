@@ -197,6 +197,11 @@ const struct lk_option lk_settings_table[] = {
      .help =
          "shares of the devices: measured; all: measured, and none rests where one alone is "
          "faster; equal; or weights 2:1:1"},
+    {.name = "place",
+     TEXT(place),
+     .standard = "",
+     .help = "which device of a group computes what: a=0,b=1, words of `device:` in the model "
+             "text or names of entries; auto; off: each computes all. None: as the text says"},
     {.name = "check_every",
      .kind = LK_OPTION_INT,
      AT(check_every),

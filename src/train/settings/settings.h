@@ -16,7 +16,7 @@ enum lk_all_reduce { LK_ALL_REDUCE_TREE, LK_ALL_REDUCE_MPI };
 
 struct lk_settings {
     char model[512], data[512], validation[512], run[512], device[256];
-    char max_bad[16], optimizer[256], schedule[256], split[256];
+    char max_bad[16], optimizer[256], schedule[256], split[256], place[512];
     char data_cache[512];
     char weights[512], init_from[512];
     char freeze_until[128], cache_features[512];

@@ -1,0 +1,80 @@
+/* Groups of devices for a model that is divided among them. */
+#include "train/place/place.h"
+
+#include "base/fail.h"
+#include "model/place/place.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* The devices that "a=0,b=1" names: one more than the highest number. What is no number is
+ * refused where the words are read. */
+static int count_words(const char *words)
+{
+    int count = 1;
+    for (const char *at = strchr(words, '='); at; at = strchr(at + 1, '=')) {
+        const long number = strtol(at + 1, NULL, 10);
+        if (number >= count && number < LK_MOST_PLACES)
+            count = (int)number + 1;
+    }
+    return count;
+}
+
+static int count_text(const struct lk_model *model)
+{
+    int count = 0;
+    while (lk_model_device(model, count))
+        count++;
+    return count;
+}
+
+enum lk_status lk_place_count(const struct lk_model *model, const char *words,
+                              const char *devices, int *places)
+{
+    int each, all;
+    LK_TRY(lk_device_list_groups(devices, &each));
+    LK_TRY(lk_device_list_count(devices, &all));
+    const bool is_off = strcmp(words, "off") == 0, is_auto = strcmp(words, "auto") == 0;
+    const int named = is_off || is_auto ? 0 : *words ? count_words(words) : count_text(model);
+    *places = 1;
+    if (each > 0 && (is_off || (!*words && named == 0)))
+        return lk_fail(LK_E_ARGUMENT,
+                       "devices '%s' are groups, but nothing says which device of a group "
+                       "computes what: --place auto would do, or ',' in place of '+'",
+                       devices);
+    if (each > 0)
+        *places = each;
+    else if (is_auto)
+        *places = all;
+    else if (named > 1 && (all > 1 || *words))
+        *places = named;
+    if (*places > LK_MOST_PLACES)
+        return lk_fail(LK_E_ARGUMENT, "a group of %d devices: at most %d", *places,
+                       LK_MOST_PLACES);
+    if (all % *places != 0)
+        return lk_fail(LK_E_ARGUMENT,
+                       "%d device%s for a model that is divided among %d: expected %d, or a "
+                       "multiple of that; --place off lets each compute all",
+                       all, all == 1 ? "" : "s", *places, *places);
+    return LK_OK;
+}
+
+struct placing {
+    struct lk_model *model;
+    const char *words;
+};
+
+/* On a device's thread, since `auto` plans for its memory. */
+static enum lk_status place(void *context, struct lk_worker *worker)
+{
+    const struct placing *p = context;
+    struct lk_replica_config config;
+    struct lk_placing plan = {.config = &config, .devices = worker->group};
+    LK_TRY(lk_worker_plan(worker, &plan.in_flight, &config));
+    return lk_model_place(p->model, p->words, worker->places, &plan);
+}
+
+enum lk_status lk_place_nodes(struct lk_team *team, struct lk_model *model, const char *words)
+{
+    struct placing p = {model, words};
+    return lk_team_worker(team, 0)->places > 1 ? lk_team_call(team, place, &p) : LK_OK;
+}

@@ -1,0 +1,130 @@
+"""One model divided among the devices of a group has the bits of one device."""
+import json
+
+import program
+from program import ProgramTest
+
+NET = """name: net
+input: [28, 28, 1]
+layers:
+  - {device: front, conv2d: {filters: 8, kernel: 3}}
+  - batch_norm
+  - relu
+  - max_pool: {size: 2}
+  - {name: middle, device: back, conv2d: {filters: 8, kernel: 3, activation: relu}}
+  - flatten
+  - dropout: {rate: 0.25}
+  - {name: wide, dense: {units: 64, activation: relu}}
+  - dense: {units: 10}
+  - softmax
+"""
+
+# Two branches of one image, one of which other text would put elsewhere.
+BRANCHES = """name: branches
+input: [28, 28, 1]
+layers:
+  - {name: left, conv2d: {filters: 8, kernel: 3, activation: relu}}
+  - {name: small, max_pool: {size: 2}}
+  - {name: right, from: image, conv2d: {filters: 8, kernel: 3, activation: tanh}}
+  - {name: less, max_pool: {size: 2}}
+  - {from: [small, less], concat: {axis: c}}
+  - flatten
+  - dense: {units: 10}
+  - softmax
+"""
+
+
+class Places(ProgramTest):
+    OPTIONS = ['--data', 'synthetic:digits,count=1036', '--batch-size', '96', '--shards', '8',
+               '--epochs', '100', '--set', 'optimizer=adam beta_1=0.8', '--set', 'ema=0.9']
+
+    def setUp(self):
+        super().setUp()
+        self.put('net.yaml', NET)
+        self.put('branches.yaml', BRANCHES)
+
+    def bits(self, run, *arguments, model='net.yaml', **environment):
+        done = self.run_program('train', model, *self.OPTIONS, '--run', run, *arguments,
+                                environment=environment)
+        self.stderr = done.stderr
+        return self.sha256(run)
+
+    def test_same_bits(self):
+        """Losses, validation and parameters are those of one device."""
+        one = self.bits('one', '--steps', '26', '--device', '0', '--place', 'off')
+        figures = self.figures('one')
+        cases = {'text': ('--device', '0*2'), 'groups': ('--device', '0*4'),
+                 'back': ('--device', '0*2', '--place', 'front=1,back=0'),
+                 'entry': ('--device', '0*3', '--place', 'front=0,back=1,wide=2'),
+                 'auto': ('--device', '0*2', '--place', 'auto'),
+                 'pieces': ('--device', '0*2', '--set', 'accumulate=8')}
+        for run, arguments in cases.items():
+            self.assertEqual(self.bits(run, '--steps', '26', *arguments), one, run)
+            self.assertEqual(self.figures(run), figures, run)
+        self.assertIn('2 groups of 2 devices', self.first_event('groups'))
+        with open(self.path('groups/env.json')) as file:
+            self.assertEqual(len(json.load(file)['devices']), 4)
+
+    def figures(self, run):
+        return [(event['event'], event['loss']) for event in self.events(run)
+                if event['event'] in ('step', 'eval')]
+
+    def first_event(self, run):
+        return self.events(run)[0]['text']
+
+    def test_branches(self):
+        one = self.bits('one', '--steps', '20', '--device', '0', model='branches.yaml')
+        for place in 'auto', 'left=0,right=1':
+            self.assertEqual(self.bits(place, '--steps', '20', '--device', '0*2', '--place',
+                                       place, model='branches.yaml'), one)
+
+    def test_other_places(self):
+        """A run goes on with its model divided otherwise."""
+        one = self.bits('one', '--steps', '24', '--device', '0', '--place', 'off')
+        self.bits('moved', '--steps', '7', '--device', '0*2')
+        self.bits('moved', '--steps', '13', '--device', '0', '--place', 'off')
+        self.bits('moved', '--steps', '18', '--device', '0*4', '--place', 'wide=1')
+        self.assertEqual(self.bits('moved', '--steps', '24', '--device', '0*2', '--place',
+                                   'auto'), one)
+        evaluated = self.run_program('eval', 'moved', '--device', '0', '--json')
+        self.assertEqual(evaluated.returncode, 0)
+
+    def test_lost_group(self):
+        """Where a device of a group fails the others go on."""
+        one = self.bits('one', '--steps', '20', '--device', '0', '--place', 'off')
+        self.assertEqual(self.bits('lost', '--steps', '20', '--device', '0*4', '--split', 'all',
+                                   LOCKSTEP_FAIL='1:5'), one)
+        self.assertIn('device 1', self.stderr)
+
+    def test_async(self):
+        self.bits('async', '--steps', '12', '--device', '0*4', '--mode', 'async')
+        self.assertEqual(self.events('async')[-1]['event'], 'end')
+
+    def test_refused(self):
+        def refused(words, *arguments, model='net.yaml', **more):
+            self.refused(2, words, 'train', model, *self.OPTIONS, '--run', 'no', '--steps', '2',
+                         *arguments, **more)
+        refused(['3 devices', 'divided among 2', '--place off'], '--device', '0*3')
+        refused(['1 device', 'divided among 2'], '--device', '0', '--place', 'front=0,back=1')
+        refused(["'other'"], '--device', '0*2', '--place', 'other=1')
+        refused(['wait for each other'], '--device', '0*2', '--place',
+                'front=0,back=1,wide=0')
+        refused(['does not say', "'back'"], '--device', '0*2', '--place', 'front=0,wide=1')
+        refused(['clipping gradients by their norm'], '--device', '0*2', '--set', 'clip_norm=1')
+        refused(['mixed precision'], '--device', '0*2', '--precision', 'mixed')
+        three = {'POCL_DEVICES': 'pthread pthread pthread'}
+        refused(['one size'], '--device', '0+1,2', '--place', 'auto', environment=three)
+        refused(['are groups', '--place auto'], '--device', '0+1', model='branches.yaml',
+                environment=three)
+        refused(['are groups'], '--device', '0+1', '--place', 'off', environment=three)
+
+    def test_list(self):
+        """Groups of a list, on PoCL made of one device."""
+        one = self.bits('one', '--steps', '20', '--device', '0', '--place', 'off')
+        self.assertEqual(self.bits('four', '--steps', '20', '--device', '0+1,2+3',
+                                   POCL_DEVICES='pthread pthread pthread pthread'), one)
+        self.assertIn('2 groups of 2 devices', self.first_event('four'))
+
+
+if __name__ == '__main__':
+    program.main()
