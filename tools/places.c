@@ -119,11 +119,11 @@ static bool has_followers(const struct lk_division_options *options,
 /* --- printing ------------------------------------------------------------------------------
  */
 
-static void print_ranges(const char *what, const struct chosen *chosen)
+static void print_ranges(const char *what, const struct chosen *chosen, const char *why)
 {
     char *text = ranges_text(chosen);
     if (text && *text)
-        print_lines("  %-12s %s\n", what, text);
+        print_lines("  %-12s %s%s\n", what, text, why);
     free(text);
 }
 
@@ -138,9 +138,9 @@ static void print_place(const struct lk_place_info *place, const struct chosen *
                 chosen->place, place->device, 100 * place->work,
                 bytes_text((double)place->memory.total, text),
                 place->fits ? "" : ", which it does not have");
-    print_ranges("computes", chosen);
+    print_ranges("computes", chosen, "");
     if (has_followers_here)
-        print_ranges("as its input", &following);
+        print_ranges("of these", &following, ": they are where their first input is");
     printf("  parameters   %s\n", count_text(place->parameters, text));
     printf("  weights      %s\n", bytes_text((double)place->memory.weights, text));
     printf("  gradients    %s\n", bytes_text((double)place->memory.gradients, text));
@@ -151,17 +151,34 @@ static void print_place(const struct lk_place_info *place, const struct chosen *
         printf("  backward computes %.0f %% of forward again\n", 100 * place->memory.again);
 }
 
+static const char *crossing_name(const struct lk_crossing_info *crossing, char text[96])
+{
+    snprintf(text, 96, "%s%s", crossing->is_weights ? "weights of " : "", crossing->node);
+    return text;
+}
+
+static int crossing_width(const struct lk_division *division)
+{
+    int width = 7;
+    char name[96];
+    for (int i = 0; i < division->crossing_count; i++) {
+        const int length = (int)strlen(crossing_name(&division->crossings[i], name));
+        width = length > width ? length : width;
+    }
+    return width;
+}
+
 static void print_crossings(const struct lk_division *division)
 {
-    static const struct table_column columns[] = {
-        {"crosses", 0, 24, .is_left = true, .is_name = true},
+    const struct table_column columns[] = {
+        {"crosses", 0, crossing_width(division), .is_left = true, .is_name = true},
         {"from", 2, 4, .rank = 0},
         {"to", 2, 4, .rank = 0},
         {"forward", 2, 11, .rank = 0},
         {"backward", 2, 11, .rank = 0},
         {NULL, 2, 8, .is_left = true}, /* of what */
     };
-    char bytes[32];
+    char bytes[32], name[96];
     struct table table;
     if (division->crossing_count == 0) {
         print_lines("\nnothing crosses between devices\n");
@@ -171,7 +188,7 @@ static void print_crossings(const struct lk_division *division)
     table_start(&table, columns, 6);
     for (int i = 0; i < division->crossing_count; i++) {
         const struct lk_crossing_info *crossing = &division->crossings[i];
-        table_cell(&table, "%s%s", crossing->is_weights ? "weights of " : "", crossing->node);
+        table_cell(&table, "%s", crossing_name(crossing, name));
         table_cell(&table, "%d", crossing->from);
         table_cell(&table, "%d", crossing->to);
         table_cell(&table, "%s", bytes_text((double)crossing->forward, bytes));

@@ -89,6 +89,22 @@ class Places(ProgramTest):
         evaluated = self.run_program('eval', 'moved', '--device', '0', '--json')
         self.assertEqual(evaluated.returncode, 0)
 
+    def test_memory(self):
+        """What one device has no room for trains on two."""
+        self.put('deep.yaml', 'input: [28, 28, 1]\nlayers:\n  - flatten\n' +
+                 4 * '  - dense: {units: 1024, activation: relu}\n' +
+                 '  - dense: {units: 10}\n  - softmax\n')
+        one = self.bits('one', '--steps', '3', '--device', '0', model='deep.yaml')
+        limit = '--steps', '3', '--memory-limit', '100M'
+        refused = self.run_program('train', 'deep.yaml', *self.OPTIONS, '--run', 'no', *limit,
+                                   '--device', '0', status=4)
+        self.assertIn('of device memory', refused.stderr)
+        self.assertEqual(self.bits('two', *limit, '--device', '0*2', '--place', 'auto',
+                                   model='deep.yaml'), one)
+        self.refused(4, ['place: auto', 'none fits'], 'train', 'deep.yaml', *self.OPTIONS,
+                     '--run', 'no', '--memory-limit', '40M', '--device', '0*2', '--place',
+                     'auto')
+
     def test_lost_group(self):
         """Where a device of a group fails the others go on."""
         one = self.bits('one', '--steps', '20', '--device', '0', '--place', 'off')

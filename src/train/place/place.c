@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "model/place/place.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,20 +62,30 @@ enum lk_status lk_place_count(const struct lk_model *model, const char *words,
 struct placing {
     struct lk_model *model;
     const char *words;
+    char lacks[512]; /* why no division fits; "": one does */
 };
 
-/* On a device's thread, since `auto` plans for its memory. */
+/* On a device's thread, since `auto` plans for its memory. That it lacks room is no failure of
+ * the device. */
 static enum lk_status place(void *context, struct lk_worker *worker)
 {
-    const struct placing *p = context;
+    struct placing *p = context;
     struct lk_replica_config config;
     struct lk_placing plan = {.config = &config, .devices = worker->group};
     LK_TRY(lk_worker_plan(worker, &plan.in_flight, &config));
-    return lk_model_place(p->model, p->words, worker->places, &plan);
+    const enum lk_status status = lk_model_place(p->model, p->words, worker->places, &plan);
+    if (status != LK_E_DEVICE_MEMORY)
+        return status;
+    snprintf(p->lacks, sizeof p->lacks, "%s", lk_error_text());
+    lk_error_clear();
+    return LK_OK;
 }
 
 enum lk_status lk_place_nodes(struct lk_team *team, struct lk_model *model, const char *words)
 {
-    struct placing p = {model, words};
-    return lk_team_worker(team, 0)->places > 1 ? lk_team_call(team, place, &p) : LK_OK;
+    struct placing p = {.model = model, .words = words};
+    if (lk_team_worker(team, 0)->places < 2)
+        return LK_OK;
+    LK_TRY(lk_team_call(team, place, &p));
+    return *p.lacks ? lk_fail(LK_E_DEVICE_MEMORY, "%s", p.lacks) : LK_OK;
 }
