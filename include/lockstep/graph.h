@@ -136,6 +136,15 @@ LK_API struct lk_node *lk_node_input(const struct lk_node *node, int index);
 /* The node's options that differ from their defaults, as text. */
 LK_API void lk_node_options(const struct lk_node *node, char *text, size_t bytes);
 
+/* What a device of a group took for a step, in milliseconds: in which it worked; in which it
+ * waited for others, from the begin of the step to its end; and in which the host copied what
+ * it has sent, so many bytes. */
+enum { LK_MOST_PLACES = 16 };
+struct lk_place_times {
+    double compute_ms, idle_ms, crossing_ms;
+    double crossing_bytes;
+};
+
 #ifdef __cplusplus
 }
 #endif

@@ -86,9 +86,10 @@ struct lk_sent {
  * there is none. */
 bool lk_crossing_take_sent(struct lk_replica *replica, struct lk_sent *sent);
 
-/* Waits for what `from` has sent and hands it to the other replica, which can then go on.
- * fails: LK_E_DEVICE */
+/* Waits for what `from` has sent and hands it to the other replica, which can then go on. Adds
+ * the time of copying, without that of waiting, and the bytes. fails: LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_crossing_move(struct lk_replica *from, struct lk_replica *to,
-                                              struct lk_sent sent);
+                                              struct lk_sent sent, double *seconds,
+                                              double *bytes);
 
 #endif

@@ -62,6 +62,14 @@ class Places(ProgramTest):
             self.assertEqual(self.bits(run, '--steps', '26', *arguments), one, run)
             self.assertEqual(self.figures(run), figures, run)
         self.assertIn('2 groups of 2 devices', self.first_event('groups'))
+        for device in self.events('groups', 'step')[-1]['devices']:
+            first, second = device['places']
+            self.assertGreater(min(first['compute_ms'], second['compute_ms']), 0)
+            self.assertGreaterEqual(min(first['idle_ms'], second['idle_ms']), 0)
+            # what the first one makes, [8, 13, 13] floats in batch tiles, and its gradient
+            self.assertEqual(first['crossing_bytes'], second['crossing_bytes'])
+            self.assertGreaterEqual(first['crossing_bytes'],
+                                    4 * 8 * 13 * 13 * device['samples'])
         with open(self.path('groups/env.json')) as file:
             self.assertEqual(len(json.load(file)['devices']), 4)
 

@@ -2,6 +2,7 @@
  * over the host. */
 #include "graph/crossing.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "graph/replica_internal.h"
 #include <string.h>
@@ -213,7 +214,7 @@ bool lk_crossing_take_sent(struct lk_replica *replica, struct lk_sent *sent)
 
 /* Both devices' turns end: what comes in next turn goes through the same memory. */
 enum lk_status lk_crossing_move(struct lk_replica *from, struct lk_replica *to,
-                                struct lk_sent sent)
+                                struct lk_sent sent, double *seconds, double *moved)
 {
     struct lk_crossing_end *source_end = &from->ends[sent.number],
                            *end = &to->ends[sent.number];
@@ -225,7 +226,10 @@ enum lk_status lk_crossing_move(struct lk_replica *from, struct lk_replica *to,
     LK_TRY(lk_transfer_buffer_enqueue_to_host(in, bytes));
     LK_TRY(lk_transfer_buffer_wait(in, &target));
     LK_TRY(lk_transfer_buffer_wait(out, &source));
+    const double start = lk_seconds();
     memcpy(target, source, bytes);
+    *seconds += lk_seconds() - start;
+    *moved += (double)bytes;
     LK_TRY(lk_transfer_buffer_enqueue_to_device(in, bytes));
     LK_TRY(lk_transfer_buffer_enqueue_to_device(out, 0));
     *(sent.in_backward ? &end->has_gradient : &end->has_value) = true;

@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "graph/crossing.h"
+#include "graph/place/stretches.h"
 #include <stdlib.h>
 
 /* A replica that takes one micro-batch after the other through its place. */
@@ -17,6 +18,8 @@ struct runner {
 struct place {
     struct runner runners[LK_MOST_IN_FLIGHT];
     int next, next_backward;
+    struct lk_stretches stretches;
+    double crossing_seconds, crossing_bytes; /* of what it has sent in the step */
 };
 
 /* What was sent and has to be moved, in the order in which it was enqueued. */
@@ -60,6 +63,7 @@ static enum lk_status create_place(struct lk_group *group,
     own.device = device;
     own.place = place;
     own.places = group->count;
+    group->places[place].stretches.device = device;
     if (config->weights_of)
         own.weights_of = lk_group_member(config->weights_of, place);
     for (int i = 0; i < group->in_flight; i++) {
@@ -138,9 +142,11 @@ void lk_group_destroy(struct lk_group *group)
 {
     if (!group)
         return;
-    for (int p = 0; p < group->count; p++)
+    for (int p = 0; p < group->count; p++) {
+        lk_stretches_clear(&group->places[p].stretches);
         for (int i = group->in_flight - 1; i >= 0; i--)
             lk_replica_destroy(group->places[p].runners[i].replica);
+    }
     free_parcels(group->parcels);
     free_parcels(group->spare);
     free(group);
@@ -253,7 +259,7 @@ static enum lk_status begin(struct lk_group *group, int place, bool *has_begun)
 }
 
 /* Enqueues all that a place can do now. */
-static enum lk_status advance(struct lk_group *group, int place)
+static enum lk_status enqueue(struct lk_group *group, int place)
 {
     bool again = true;
     while (again) {
@@ -272,6 +278,14 @@ static enum lk_status advance(struct lk_group *group, int place)
     return LK_OK;
 }
 
+static enum lk_status advance(struct lk_group *group, int place)
+{
+    struct lk_stretches *stretches = &group->places[place].stretches;
+    LK_TRY(lk_stretch_begin(stretches));
+    LK_TRY(enqueue(group, place));
+    return lk_stretch_end(stretches);
+}
+
 /* Moves the first parcel whose receiver has begun with its micro-batch. Only this waits for a
  * device, when all devices have been given what they can do. */
 static enum lk_status move_first(struct lk_group *group)
@@ -284,7 +298,9 @@ static enum lk_status move_first(struct lk_group *group)
         const struct runner *runner = find_runner(group, to, parcel->index);
         if (!runner)
             continue;
-        LK_TRY(lk_crossing_move(parcel->from->replica, runner->replica, parcel->sent));
+        struct place *from = &group->places[parcel->place];
+        LK_TRY(lk_crossing_move(parcel->from->replica, runner->replica, parcel->sent,
+                                &from->crossing_seconds, &from->crossing_bytes));
         parcel->from->parcels--;
         *at = parcel->next;
         parcel->next = group->spare;
@@ -299,7 +315,8 @@ static void reset(struct lk_group *group, const struct lk_group_work *work)
     group->work = work;
     for (int p = 0; p < group->count; p++) {
         struct place *place = &group->places[p];
-        place->next = place->next_backward = 0;
+        place->next = place->next_backward = place->stretches.count = 0;
+        place->crossing_seconds = place->crossing_bytes = 0;
         for (int i = 0; i < group->in_flight; i++)
             place->runners[i].index = -1;
     }
@@ -318,4 +335,20 @@ enum lk_status lk_group_run(struct lk_group *group, const struct lk_group_work *
             return LK_OK;
         LK_TRY(move_first(group));
     }
+}
+
+/* The step of a group is as long as that of the device that is at work the longest. */
+struct lk_place_times lk_group_times(const struct lk_group *group, int place)
+{
+    const struct place *here = &group->places[place];
+    const double busy = lk_stretches_sum(&here->stretches).busy;
+    double span = busy;
+    for (int p = 0; p < group->count; p++) {
+        const struct lk_stretched found = lk_stretches_sum(&group->places[p].stretches);
+        span = found.span > span ? found.span : span;
+    }
+    return (struct lk_place_times){.compute_ms = 1e3 * busy,
+                                   .idle_ms = 1e3 * (span - busy),
+                                   .crossing_ms = 1e3 * here->crossing_seconds,
+                                   .crossing_bytes = here->crossing_bytes};
 }

@@ -11,7 +11,7 @@
 
 #include "graph/replica.h"
 
-enum { LK_MOST_PLACES = 16, LK_MOST_IN_FLIGHT = 16 };
+enum { LK_MOST_IN_FLIGHT = 16 };
 
 struct lk_group;
 
@@ -63,5 +63,8 @@ struct lk_group_work {
  * the calls do */
 LK_MUST_CHECK enum lk_status lk_group_run(struct lk_group *group,
                                           const struct lk_group_work *work);
+
+/* Of the last step, once its results have come. */
+struct lk_place_times lk_group_times(const struct lk_group *group, int place);
 
 #endif

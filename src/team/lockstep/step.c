@@ -116,6 +116,8 @@ void lk_team_fill_times(const struct lk_team *team, struct lk_device_times *time
         t->reduce_ms = 1e3 * team->reduce_seconds;
         t->wait_ms = 1e3 * (now - w->delivery.came_at);
         t->samples_per_s = lk_team_rate(t);
+        t->places = w->delivery.times.places;
+        memcpy(t->of_place, w->delivery.times.of_place, sizeof t->of_place);
     }
 }
 

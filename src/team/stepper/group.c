@@ -15,8 +15,8 @@ static enum lk_status check(const struct lk_stepper *stepper)
                        : c->part != LK_PART_ALL  ? "a head on cached features"
                                                  : NULL;
     if (what)
-        return lk_fail(LK_E_ARGUMENT,
-                       "%s is not there where several devices compute one model", what);
+        return lk_fail(LK_E_ARGUMENT, "%s is not there where several devices compute one model",
+                       what);
     return LK_OK;
 }
 

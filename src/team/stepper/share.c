@@ -167,7 +167,11 @@ struct lk_share_times lk_stepper_share_times(const struct lk_stepper *stepper)
     double at[LK_STEP_TIMESTAMPS];
     for (int i = 0; i < LK_STEP_TIMESTAMPS; i++)
         at[i] = 1e3 * lk_timestamp_seconds(stepper->slots[0].marks[i]);
-    return (struct lk_share_times){.input_ms = stepper->input_ms,
+    struct lk_share_times times = {.input_ms = stepper->input_ms,
                                    .transfer_ms = at[LK_AT_LOADED] - at[LK_AT_START],
-                                   .compute_ms = at[LK_AT_BACKWARD] - at[LK_AT_LOADED]};
+                                   .compute_ms = at[LK_AT_BACKWARD] - at[LK_AT_LOADED],
+                                   .places = stepper->config.places};
+    for (int p = 0; p < times.places; p++)
+        times.of_place[p] = lk_group_times(stepper->group, p);
+    return times;
 }

@@ -120,6 +120,8 @@ LK_MUST_CHECK enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64
  * the upload for which kernels had to wait, kernels. */
 struct lk_share_times {
     double input_ms, transfer_ms, compute_ms;
+    int places; /* of a group; 0: none */
+    struct lk_place_times of_place[LK_MOST_PLACES];
 };
 struct lk_share_times lk_stepper_share_times(const struct lk_stepper *stepper);
 

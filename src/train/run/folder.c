@@ -250,15 +250,33 @@ static json_t *number(double value)
     return json ? json : json_null();
 }
 
+/* Of a group adds what each of its devices took. */
+static void add_places(const struct lk_device_times *t, json_t *to)
+{
+    json_t *places = json_array();
+    for (int p = 0; p < t->places; p++) {
+        const struct lk_place_times *of = &t->of_place[p];
+        json_array_append_new(places,
+                              json_pack("{s:o, s:o, s:o, s:I}", "compute_ms",
+                                        number(of->compute_ms), "idle_ms", number(of->idle_ms),
+                                        "crossing_ms", number(of->crossing_ms),
+                                        "crossing_bytes", (json_int_t)of->crossing_bytes));
+    }
+    json_object_set_new(to, "places", places);
+}
+
 static json_t *device_times(const struct lk_device_times *t)
 {
     if (!t->is_left)
         return json_null();
-    return json_pack("{s:i, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "rank", t->rank,
-                     "samples_per_s", number(t->samples_per_s), "share", number(t->share),
-                     "samples", (json_int_t)t->samples, "compute_ms", number(t->compute_ms),
-                     "transfer_ms", number(t->transfer_ms), "reduce_ms", number(t->reduce_ms),
-                     "wait_ms", number(t->wait_ms), "input_ms", number(t->input_ms));
+    json_t *times = json_pack(
+        "{s:i, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "rank", t->rank, "samples_per_s",
+        number(t->samples_per_s), "share", number(t->share), "samples", (json_int_t)t->samples,
+        "compute_ms", number(t->compute_ms), "transfer_ms", number(t->transfer_ms), "reduce_ms",
+        number(t->reduce_ms), "wait_ms", number(t->wait_ms), "input_ms", number(t->input_ms));
+    if (t->places > 0)
+        add_places(t, times);
+    return times;
 }
 
 static json_t *step_line(const struct lk_event *e)
