@@ -28,7 +28,7 @@ FLOORS = {
 # first, "" for what lies in the hall itself. Those of one row do not include one another.
 HALLS = {
     "bench": [[""], ["scale", "selftest"]],
-    "data": [["text"], ["sources"], ["images", "stages", "tables"], [""],
+    "data": [["text"], ["sources"], ["drawn", "images", "stages", "tables"], [""],
              ["batches", "convert", "survey"]],
     "device": [[""], ["library", "program"], ["open"]],
     "graph": [["memory", "nodes"], [""], ["check", "place", "tune"]],
