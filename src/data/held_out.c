@@ -30,12 +30,10 @@ struct candidate {
 
 enum lk_status lk_held_out_parse(char *spec, double *share)
 {
-    static const char name[] = ",val=";
-    char *at = strstr(spec, name), *end;
+    char *next, *end, *value = lk_source_find_value(spec, "val", &next);
     *share = 0;
-    if (!at)
+    if (!value)
         return LK_OK;
-    char *value = at + sizeof name - 1, *next = value + strcspn(value, ",");
     double found = lk_number_read(value, &end);
     if (end > value && *end == '%') {
         found /= 100;
@@ -46,7 +44,7 @@ enum lk_status lk_held_out_parse(char *spec, double *share)
                        "'%s': val='%.*s': a share between 0 and 1 expected, such as 0.2", spec,
                        (int)(next - value), value);
     *share = found;
-    memmove(at, next, strlen(next) + 1);
+    lk_source_cut_value("val", value, next);
     return LK_OK;
 }
 

@@ -31,19 +31,17 @@ struct pairing {
 
 enum lk_status lk_paired_parse(char *spec, int64_t *count)
 {
-    static const char name[] = ",pairs=";
-    char *at = strstr(spec, name), *end;
+    char *next, *end, *value = lk_source_find_value(spec, "pairs", &next);
     *count = 0;
-    if (!at)
+    if (!value)
         return LK_OK;
-    char *value = at + sizeof name - 1, *next = value + strcspn(value, ",");
     const long long found = strtoll(value, &end, 10);
     if (end == value || end != next || found < 1 || found > MOST_PAIRS)
         return lk_fail(LK_E_ARGUMENT,
                        "'%s': pairs='%.*s': a whole number from 1 to %d expected", spec,
                        (int)(next - value), value, MOST_PAIRS);
     *count = found;
-    memmove(at, next, strlen(next) + 1);
+    lk_source_cut_value("pairs", value, next);
     return LK_OK;
 }
 
