@@ -55,8 +55,8 @@ struct lk_data_options {
 };
 
 /* Opens one part of the data set SPEC: "idx:DIR" (MNIST file names, plain or .gz),
- * "synthetic:digits[,count=N][,seed=N]" (drawn, needs no file), or a known name
- * ("fashion-mnist": from $LOCKSTEP_DATA, else the cache, else downloaded into the cache).
+ * "synthetic:digits[,count=N][,seed=N]" or "synthetic:pairs" (drawn, need no file), or a known
+ * name ("fashion-mnist": from $LOCKSTEP_DATA, else the cache, else downloaded into the cache).
  * Both parts of a set have the same classes: those of the training labels.
  * fails: LK_E_ARGUMENT unknown SPEC; LK_E_IO missing or unreadable; LK_E_DATA malformed */
 LK_API LK_MUST_CHECK enum lk_status lk_data_open(const char *spec, enum lk_data_part part,
@@ -68,8 +68,8 @@ LK_API LK_MUST_CHECK enum lk_status lk_data_open(const char *spec, enum lk_data_
  * Behind a comma: size=96x96 channels=3 max_bad=1% classes=FILE cache=memory; folder: part=val;
  * tfrecord: image=KEY label=KEY offset=-1; text: length=128 unit=word vocabulary=N; numbers of
  * csv, tfrecord and npy: fields=a,b fields=size:a+b,colour:c label=c. All kinds, named sets
- * too: val=0.2 holds that share of the training part's samples out as its validation part, as
- * much of each class, the same ones whenever it is opened. options: NULL for all standards */
+ * too: val=0.2 holds out that share of each class of the training part to validate, always the
+ * same samples; pairs=N, but of images: so many pairs of samples. options: NULL: standards */
 LK_API LK_MUST_CHECK enum lk_status lk_data_open_as(const char *spec, enum lk_data_part part,
                                                     const struct lk_data_options *options,
                                                     struct lk_data **data);

@@ -17,7 +17,8 @@ enum lk_random_purpose {
     LK_RANDOM_CROP,
     LK_RANDOM_HOLD_OUT,
     LK_RANDOM_GENERATE,
-    LK_RANDOM_BUCKET
+    LK_RANDOM_BUCKET,
+    LK_RANDOM_PAIR
 };
 
 struct lk_random4 {

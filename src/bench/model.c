@@ -30,7 +30,8 @@ static const struct known other_models[] = {
     {"mobilenet-v3-large", 16}, {"vgg19", 16},
     {"gpt-small", 16},          {"text-bilstm", 64},
     {"text-cnn", 64},           {"text-gru", 64},
-    {"text-lstm", 64},          {"transformer-encoder", 64}};
+    {"text-lstm", 64},          {"transformer-encoder", 64},
+    {"two-branch", 64},         {"two-branch-text", 64}};
 
 const char *lk_bench_model_name(int index)
 {

@@ -3,7 +3,7 @@
 
 #include "base/fail.h"
 #include "base/option.h"
-#include "data/held_out.h"
+#include "data/paired.h"
 #include "data/sources/field.h"
 #include "data/sources/named_sets.h"
 #include "data/vocabulary.h"
@@ -157,14 +157,26 @@ static enum lk_status check_cache(const struct lk_data *data,
                    cache, data->source->kind);
 }
 
+/* Puts pairs of samples in place of samples; none of them is broken. */
+static enum lk_status pair_samples(struct lk_data *data)
+{
+    struct lk_open_source opened = {data->source, data->state, &data->info};
+    LK_TRY(lk_paired_take(&opened, data->pairs, data->broken));
+    data->source = opened.source;
+    data->state = opened.state;
+    lk_broken_destroy(data->broken);
+    data->broken = NULL;
+    return LK_OK;
+}
+
 static enum lk_status open_fields(struct lk_data *data, struct lk_data_request *request)
 {
     LK_TRY(check_cache(data, request));
     LK_TRY(open_samples(data, request));
-    if (!data->source->can_break)
-        return LK_OK;
     const char *kind = data->source->kind;
-    const enum lk_status status = open_broken(data, request);
+    enum lk_status status = data->source->can_break ? open_broken(data, request) : LK_OK;
+    if (status == LK_OK && data->pairs > 0)
+        status = pair_samples(data);
     if (status != LK_OK) {
         lk_broken_destroy(data->broken);
         data->source->close(data->state);
@@ -193,6 +205,9 @@ static enum lk_status open_source(struct lk_data *data, const char *text,
                            data->source->kind, text, labels[i]);
     if (data->source->of_tokens && lk_data_wants_tokens(text, wanted))
         data->source = data->source->of_tokens;
+    if (data->source->fetch && data->pairs > 0)
+        return lk_fail(LK_E_ARGUMENT, "%s:%s: pairs= is for texts and numbers, and no images",
+                       data->source->kind, text);
     if (data->source->fetch)
         return open_images(data, text, part, wanted);
     if (wanted->part_height)
@@ -246,7 +261,7 @@ static enum lk_status open_divided(const char *spec, enum lk_data_part part,
         if (status != LK_E_IO)
             return status;
         lk_error_clear();
-        *data = (struct lk_data){.share = share, .training_share = share};
+        *data = (struct lk_data){.share = share, .training_share = share, .pairs = data->pairs};
     }
     data->is_held_out = part != LK_DATA_TRAIN;
     if (part == LK_DATA_VALIDATION && !lk_source_has_option(spec, "part"))
@@ -355,6 +370,8 @@ enum lk_status lk_data_open_as(const char *spec, enum lk_data_part part,
         opened && text ? LK_OK : lk_fail_memory("a data set", sizeof *opened);
     if (status == LK_OK)
         status = lk_held_out_parse(text, &opened->share);
+    if (status == LK_OK)
+        status = lk_paired_parse(text, &opened->pairs);
     if (status == LK_OK)
         status = (opened->share > 0 ? open_divided : open_spec)(
             text, part, options ? options : &standard, opened);

@@ -11,6 +11,7 @@ struct lk_data {
     void *state;
     double share;             /* of its training part that is held out; 0: none */
     bool is_held_out;         /* it has just these */
+    int64_t pairs;            /* it has so many pairs of samples; 0: samples as they are */
     double training_share;    /* held out of the training part, whatever part this is */
     char *vocabulary;         /* of texts; NULL: there is none */
     struct lk_images *images; /* NULL: the source has fields, not image files */

@@ -30,12 +30,10 @@ struct candidate {
 
 enum lk_status lk_held_out_parse(char *spec, double *share)
 {
-    static const char name[] = ",val=";
-    char *at = strstr(spec, name), *end;
+    char *next, *end, *value = lk_source_find_value(spec, "val", &next);
     *share = 0;
-    if (!at)
+    if (!value)
         return LK_OK;
-    char *value = at + sizeof name - 1, *next = value + strcspn(value, ",");
     double found = lk_number_read(value, &end);
     if (end > value && *end == '%') {
         found /= 100;
@@ -46,7 +44,7 @@ enum lk_status lk_held_out_parse(char *spec, double *share)
                        "'%s': val='%.*s': a share between 0 and 1 expected, such as 0.2", spec,
                        (int)(next - value), value);
     *share = found;
-    memmove(at, next, strlen(next) + 1);
+    lk_source_cut_value("val", value, next);
     return LK_OK;
 }
 
@@ -150,9 +148,9 @@ static struct lk_source make_source(const struct lk_source *inner)
 
 /* --- which samples ----------------------------------------------------------------------- */
 
-/* The field that says of which class a sample is; -1: none does. */
-static int class_field(const struct lk_data_info *info)
+int lk_open_source_class_field(const struct lk_open_source *opened)
 {
+    const struct lk_data_info *info = opened->info;
     if (!info->fields)
         return LK_FIELD_CLASS;
     for (int i = 0; i < info->field_count; i++)
@@ -162,7 +160,7 @@ static int class_field(const struct lk_data_info *info)
 }
 
 /* A sample that cannot be read has no class; reading it for training will say why. */
-static int64_t class_of(const struct lk_open_source *opened, int field, int64_t index)
+int64_t lk_open_source_class(const struct lk_open_source *opened, int field, int64_t index)
 {
     const struct lk_source *source = opened->source;
     struct lk_sample_metadata about = {0};
@@ -229,14 +227,14 @@ static void sort_candidates(const struct lk_open_source *opened, struct candidat
 {
     enum { HOLD_OUT_SEED = 0 };
     const int64_t count = opened->info->count;
-    const int field = class_field(opened->info);
+    const int field = lk_open_source_class_field(opened);
     const bool is_ordered =
         opened->source->is_ordered && opened->source->is_ordered(opened->state);
     for (int64_t i = 0; i < count; i++) {
         const struct lk_random4 chance =
             lk_random(HOLD_OUT_SEED, LK_RANDOM_HOLD_OUT, 0, (uint64_t)i);
         candidates[i] =
-            (struct candidate){.class = is_ordered ? 0 : class_of(opened, field, i),
+            (struct candidate){.class = is_ordered ? 0 : lk_open_source_class(opened, field, i),
                                .chance = is_ordered ? (uint64_t)(count - i)
                                                     : (uint64_t)chance.v[0] << 32 | chance.v[1],
                                .index = i};

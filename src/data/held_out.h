@@ -20,6 +20,12 @@ struct lk_open_source {
     struct lk_data_info *info;
 };
 
+/* The field that says of which class a sample is; -1: none does. */
+int lk_open_source_class_field(const struct lk_open_source *opened);
+
+/* The class of a sample by that field; -1: it has none, or cannot be read. */
+int64_t lk_open_source_class(const struct lk_open_source *opened, int field, int64_t index);
+
 /* Leaves of an open source that share of each class which is held out, or all but that; what is
  * left keeps its order. The same samples are held out whenever the same set is opened. The
  * source that takes the old one's place closes it; after a failure the old one is still there.

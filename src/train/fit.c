@@ -50,7 +50,8 @@ static void take(struct lk_settings *settings, const struct extent *from)
         settings->length = from->length;
 }
 
-/* The zoo's own, of a model with one image and one vector of classes, or of texts. */
+/* The zoo's own, of a model with one image and one vector of classes, or of texts; nothing of a
+ * model of numbers. */
 static enum lk_status find_own(const char *name, struct extent *own)
 {
     struct lk_model *model = NULL;
@@ -63,6 +64,8 @@ static enum lk_status find_own(const char *name, struct extent *own)
         *own = (struct extent){.classes = model->classes,
                                .vocabulary = model->vocabulary,
                                .length = tokens->input.shape.dim[0]};
+    else if (!lk_model_images(model))
+        *own = (struct extent){0};
     lk_model_destroy(model);
     return LK_OK;
 }
@@ -240,6 +243,8 @@ enum lk_status lk_settings_fit_to(struct lk_settings *settings, struct lk_data *
     if (!settings->data[0] || !is_of_zoo(settings) || is_told(settings))
         return LK_OK;
     LK_TRY(find_own(settings->model, &own));
+    if (own.length == 0 && own.classes == 0)
+        return LK_OK;
     LK_TRY(take_from_run(settings, &own));
     if (is_told(settings))
         return LK_OK;

@@ -165,9 +165,9 @@ static void refuses(void **state)
     static const struct {
         const char *spec, *said;
     } cases[] = {
-        {"synthetic:", "known is synthetic:digits"},
-        {"synthetic:digit", "known is synthetic:digits"},
-        {"synthetic:digitss", "known is synthetic:digits"},
+        {"synthetic:", "known are synthetic:digits and synthetic:pairs"},
+        {"synthetic:digit", "known are synthetic:digits and synthetic:pairs"},
+        {"synthetic:digitss", "known are synthetic:digits and synthetic:pairs"},
         {"synthetic:digits,count=0", "not in 1.."},
         {"synthetic:digits,count=1e3", "not a whole number"},
         {"synthetic:digits,cuont=3", "did you mean 'count'?"},

@@ -61,6 +61,8 @@ static void has_known_sizes(void **state)
         {"text-gru", 2659846, 2659846, 6},
         {"text-lstm", 2692358, 2692358, 6},
         {"transformer-encoder", 8281094, 8281094, 6},
+        {"two-branch", 82176 + 129, 82176 + 129, 1},
+        {"two-branch-text", 2617729, 2617729, 1},
         {"vgg16", 14714688 + 25088 * 4 + 4, 14714688 + 25088 * 4 + 4, 4},
         {"vgg16tail", 14714688 + 25088 * 4 + 4, 3 * 2359808 + 25088 * 4 + 4, 4},
         {"vgg19", 143667240, 143667240, 1000},
@@ -249,6 +251,41 @@ static void takes_another_shape(void **state)
     lk_model_destroy(model);
 }
 
+static void assert_lengths(const struct lk_model *model, int64_t first, int64_t second)
+{
+    assert_int_equal(lk_node_info(lk_model_input(model, 0)).shape.dim[0], first);
+    assert_int_equal(lk_node_info(lk_model_input(model, 2)).shape.dim[0], second);
+}
+
+/* Words stand in shapes of inputs too, and both texts of a pair have one length. */
+static void branches_take_their_shape(void **state)
+{
+    static const char text[] = "input: {a: {shape: [9], type: int32, length: true}, "
+                               "b: {shape: [4], type: int32, length: true}}\nlayers:\n"
+                               "  - {name: x, from: a, embedding: {vocabulary: 5, units: 3}}\n"
+                               "  - {name: y, from: b, embedding: {vocabulary: 5, units: 3}}\n"
+                               "  - {from: x, global_max_pool1d: }\noutput: [x, y]\n";
+    (void)state;
+    struct lk_model *model = open_model("two-branch", NULL);
+    const struct lk_shape shape = lk_node_info(lk_model_input(model, 1)).shape;
+    assert_int_equal(shape.rank, 2);
+    assert_int_equal(shape.dim[0], 140);
+    assert_int_equal(shape.dim[1], 256);
+    lk_model_destroy(model);
+    model = open_model("two-branch", &(struct lk_model_shape){
+                                         .parameters = "timesteps=7 width=5 units=3 hidden=4"});
+    assert_int_equal(lk_node_info(lk_model_input(model, 0)).shape.dim[0], 7);
+    assert_int_equal(parameters(model, true), 4 * 3 * (5 + 3 + 1) + (6 * 4 + 4) + 5);
+    lk_model_destroy(model);
+    model = open_model("two-branch-text", &(struct lk_model_shape){.length = 12});
+    assert_lengths(model, 12, 12);
+    lk_model_destroy(model);
+    scratch_put(scratch_path("ends.yaml"), text, sizeof text - 1);
+    model = open_model(scratch_path("ends.yaml"), &(struct lk_model_shape){.length = 6});
+    assert_lengths(model, 6, 4);
+    lk_model_destroy(model);
+}
+
 static void opens_files(void **state)
 {
     (void)state;
@@ -287,7 +324,7 @@ static void refuses(void **state)
                   "densenet121, efficientnet-b0, fashion-convnet, gpt-small, "
                   "inception-v3, mlp, mobilenet-v2, mobilenet-v3-large, resnet18, resnet50, "
                   "squeezenet, text-bilstm, text-cnn, text-gru, text-lstm, "
-                  "transformer-encoder, vgg16, vgg16tail, vgg19, "
+                  "transformer-encoder, two-branch, two-branch-text, vgg16, vgg16tail, vgg19, "
                   "xception); did you mean 'fashion-convnet'?");
     check_refused("vgg16", &(struct lk_model_shape){.parameters = "tob=true"}, LK_E_MODEL,
                   "vgg16.yaml:7: the model has no parameter 'tob'; did you mean 'top'?");
@@ -350,10 +387,15 @@ static void plans_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(has_known_sizes),    cmocka_unit_test(makes_the_same_graphs),
-        cmocka_unit_test(takes_another_head), cmocka_unit_test(takes_parameters),
-        cmocka_unit_test(infers_shapes),      cmocka_unit_test(takes_another_shape),
-        cmocka_unit_test(opens_files),        cmocka_unit_test(refuses),
+        cmocka_unit_test(has_known_sizes),
+        cmocka_unit_test(makes_the_same_graphs),
+        cmocka_unit_test(takes_another_head),
+        cmocka_unit_test(takes_parameters),
+        cmocka_unit_test(infers_shapes),
+        cmocka_unit_test(branches_take_their_shape),
+        cmocka_unit_test(takes_another_shape),
+        cmocka_unit_test(opens_files),
+        cmocka_unit_test(refuses),
         cmocka_unit_test(plans_memory),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -28,13 +28,13 @@ FLOORS = {
 # first, "" for what lies in the hall itself. Those of one row do not include one another.
 HALLS = {
     "bench": [[""], ["scale", "selftest"]],
-    "data": [["text"], ["sources"], ["images", "stages", "tables"], [""],
+    "data": [["text"], ["sources"], ["drawn", "images", "stages", "tables"], [""],
              ["batches", "convert", "survey"]],
     "device": [[""], ["library", "program"], ["open"]],
     "graph": [["memory", "nodes"], [""], ["check", "place", "tune"]],
     "io": [[""], ["hdf5", "image", "records"], ["arrays"]],
-    "model": [["yaml"], [""], ["checkpoint", "place", "text"], ["foreign"], ["keras"],
-              ["keras_layers"]],
+    "model": [["yaml"], [""], ["checkpoint", "place", "text"], ["foreign", "zoo"],
+              ["keras"], ["keras_layers"]],
     "ops": [[""], ["arrange", "attention", "norm", "probe", "recurrent", "sequence",
                    "weighted"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],

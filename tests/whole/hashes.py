@@ -23,6 +23,8 @@ import program  # noqa: E402
 FOLDER = Path(__file__).resolve().parent
 TABLE = FOLDER / 'hashes.json'
 DIGITS = ['--data', 'synthetic:digits,count=1000', '--batch-size', '128', '--steps', '10']
+PAIRS = ['--data', 'synthetic:pairs,count=1000,timesteps=12,width=24', '--set', 'timesteps=12',
+         '--set', 'width=24', '--batch-size', '128', '--steps', '10']
 PHOTOS = ['--data', 'folder:photos', '--set', 'classes=3', '--batch-size', '16', '--steps', '3']
 
 
@@ -36,6 +38,7 @@ RUNS = {
     'mlp': (['mlp', *DIGITS], {}),
     'mobilenet-v2': (['mobilenet-v2', *photos_of(64)], {}),
     'resnet50': (['resnet50', *photos_of(64)], {}),
+    'two-branch': (['two-branch', *PAIRS], {}),
     'vgg16': (['vgg16', *photos_of(64)], {}),
     'vgg16tail': (['vgg16tail', *photos_of(64)], {}),
     'xception': (['xception', *photos_of(96)], {}),
@@ -160,6 +163,8 @@ class HashesTest(ProgramTest):
             with self.subTest(name):
                 self.assertEqual(self.train_as(name, *RUNS['fashion-convnet'][0], *options),
                                  self.table['fashion-convnet'])
+        self.assertEqual(self.train_as('branches', 'two-branch', *PAIRS, '--device', '0/2'),
+                         self.table['two-branch'])
 
     def test_ranks(self):
         if not shutil.which(MPIRUN):

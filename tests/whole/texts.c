@@ -16,16 +16,23 @@
 
 #include <cmocka.h>
 
+/* What is predicted: a class, the next tokens, or which of two texts begins with the lesser
+ * token. */
+enum target { CLASS, NEXT, LESSER };
+
 static const struct network {
     const char *name, *parameters;
     const double *losses;
+    enum target target;
 } networks[] = {
-    {"text-lstm", "width=16 units=20", lstm_losses},
-    {"text-bilstm", "width=16 units=20", bilstm_losses},
-    {"text-gru", "width=16 units=20", gru_losses},
-    {"text-cnn", "width=16 filters=10 dropout=0", cnn_losses},
-    {"transformer-encoder", "width=16 heads=2 blocks=2 wide=40 dropout=0", encoder_losses},
-    {"gpt-small", "width=16 heads=2 blocks=2 dropout=0", gpt_losses},
+    {"text-lstm", "width=16 units=20", lstm_losses, CLASS},
+    {"text-bilstm", "width=16 units=20", bilstm_losses, CLASS},
+    {"text-gru", "width=16 units=20", gru_losses, CLASS},
+    {"text-cnn", "width=16 filters=10 dropout=0", cnn_losses, CLASS},
+    {"transformer-encoder", "width=16 heads=2 blocks=2 wide=40 dropout=0", encoder_losses,
+     CLASS},
+    {"gpt-small", "width=16 heads=2 blocks=2 dropout=0", gpt_losses, NEXT},
+    {"two-branch-text", "width=16 units=20 hidden=10", branches_losses, LESSER},
 };
 enum { NETWORKS = sizeof networks / sizeof *networks };
 
@@ -61,21 +68,35 @@ static void set_weights(struct lk_replica *replica, enum lk_dtype real, uint32_t
     }
 }
 
-/* Behind a text's length its tokens go on, which nobody may see; labels do not. */
-static void fill_batch(struct lk_replica *replica, struct lk_model *model,
-                       const struct lk_node *labels, bool each_step, uint32_t *x)
+/* Behind a text's length its tokens go on, which nobody may see. */
+static const int32_t *fill_texts(struct lk_replica *replica, struct lk_model *model, int input,
+                                 uint32_t *x)
 {
-    int32_t *tokens = lk_replica_slot(replica, lk_model_input(model, 0), 0);
-    int32_t *lengths = lk_replica_slot(replica, lk_model_input(model, 1), 0);
-    int32_t *targets = lk_replica_slot(replica, labels, 0);
+    int32_t *all = lk_replica_slot(replica, lk_model_input(model, input), 0), *tokens = all;
+    int32_t *lengths = lk_replica_slot(replica, lk_model_input(model, input + 1), 0);
     for (int i = 0; i < TEXTS_BATCH; i++, tokens += TEXTS_LENGTH) {
         lengths[i] = (int32_t)(draw(x) % TEXTS_LENGTH + 1);
         tokens[0] = (int32_t)(draw(x) % TEXTS_VOCABULARY);
         for (int t = 1; t < TEXTS_LENGTH; t++)
             tokens[t] = (tokens[t - 1] * 3 + (int32_t)(draw(x) % 4)) % TEXTS_VOCABULARY;
-        if (!each_step)
+    }
+    return all;
+}
+
+/* Labels of tokens end with a text. */
+static void fill_batch(struct lk_replica *replica, struct lk_model *model,
+                       const struct lk_node *labels, enum target target, uint32_t *x)
+{
+    const int32_t *tokens = fill_texts(replica, model, 0, x);
+    const int32_t *others = target == LESSER ? fill_texts(replica, model, 2, x) : NULL;
+    const int32_t *lengths = lk_replica_slot(replica, lk_model_input(model, 1), 0);
+    int32_t *targets = lk_replica_slot(replica, labels, 0);
+    for (int i = 0; i < TEXTS_BATCH; i++, tokens += TEXTS_LENGTH) {
+        if (target == CLASS)
             targets[i] = tokens[0] % TEXTS_CLASSES;
-        for (int t = 0; each_step && t < TEXTS_LENGTH; t++)
+        if (target == LESSER)
+            targets[i] = tokens[0] < others[i * TEXTS_LENGTH];
+        for (int t = 0; target == NEXT && t < TEXTS_LENGTH; t++)
             targets[i * TEXTS_LENGTH + t] = t + 1 < lengths[i] ? tokens[t + 1] : -1;
     }
 }
@@ -84,11 +105,10 @@ static double run_steps(struct lk_stepper *stepper, struct lk_model *model,
                         const struct lk_node *labels, const struct network *network,
                         double tolerance, uint32_t *x)
 {
-    const bool each_step = network->losses == gpt_losses;
     double worst = 0;
     for (int step = 0; step < TEXTS_STEPS; step++) {
         struct lk_step_result result;
-        fill_batch(lk_stepper_replica(stepper), model, labels, each_step, x);
+        fill_batch(lk_stepper_replica(stepper), model, labels, network->target, x);
         ASSERT_OK(lk_stepper_enqueue(stepper, 0, TEXTS_BATCH, 0.01, step + 1));
         ASSERT_OK(lk_stepper_wait(stepper, 0, &result));
         const double error = fabs(result.loss / network->losses[step] - 1);
@@ -114,8 +134,7 @@ static void train(const struct network *network, struct lk_device *device, enum 
     struct lk_stepper *stepper = NULL;
     struct lk_node *labels, *loss;
     uint32_t x = 1;
-    ASSERT_OK(
-        lk_model_open(network->name, network->losses == gpt_losses ? &words : &shape, &model));
+    ASSERT_OK(lk_model_open(network->name, network->target == CLASS ? &shape : &words, &model));
     ASSERT_OK(lk_model_add_loss(model, &labels, &loss));
     const struct lk_stepper_config config = {
         .device = device,

@@ -16,7 +16,7 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
 STEPS, BATCH, LENGTH, VOCABULARY, CLASSES = 20, 48, 12, 50, 6
-WIDTH, UNITS, FILTERS, HEADS, BLOCKS, WIDE = 16, 20, 10, 2, 2, 40
+WIDTH, UNITS, FILTERS, HEADS, BLOCKS, WIDE, HIDDEN = 16, 20, 10, 2, 2, 40, 10
 f = torch.nn.functional
 
 
@@ -199,13 +199,28 @@ class Decoder:
         return (each.sum(1) / (after >= 0).sum(1).clamp(min=1)).mean()
 
 
+class Branches(Recurrent):
+    """Two texts by the same layers: does the first begin with the lesser token?"""
+
+    def __init__(self, g):
+        self.embedding = g.weight(VOCABULARY, WIDTH)
+        self.hidden = g.dense(2 * self.make(g), HIDDEN)
+        self.head = g.dense(HIDDEN, 1)
+
+    def loss(self, *batches):
+        both = [self.features(f.embedding(t, self.embedding), n) for t, n in batches]
+        found = linear(f.relu(linear(torch.cat(both, 1), self.hidden)), self.head)[:, 0]
+        one, two = [tokens[:, 0] for tokens, _ in batches]
+        return f.binary_cross_entropy_with_logits(found, (one < two).double())
+
+
 def losses(kind):
     g = Generator()
     model = kind(g)
     optimizer = torch.optim.Adam(g.drawn, lr=0.01, betas=(0.9, 0.999), eps=1e-7)
     for _ in range(STEPS):
         optimizer.zero_grad()
-        loss = model.loss(*g.batch())
+        loss = model.loss(g.batch(), g.batch()) if kind is Branches else model.loss(*g.batch())
         loss.backward()
         optimizer.step()
         yield loss.item()
@@ -221,7 +236,8 @@ def main():
         print(f"    TEXTS_{name} = {size},")
     print("};")
     for name, kind in (("lstm", Recurrent), ("bilstm", Both), ("gru", Gated),
-                       ("cnn", Convolutions), ("encoder", Encoder), ("gpt", Decoder)):
+                       ("cnn", Convolutions), ("encoder", Encoder), ("gpt", Decoder),
+                       ("branches", Branches)):
         print(f"static const double {name}_losses[TEXTS_STEPS] = {{")
         for value in losses(kind):
             print(f"    {value:.15g},")

@@ -14,7 +14,7 @@ struct offer {
 };
 
 static const char specs[] =
-    "folder: tfrecord: csv: idx: npy: text: fashion-mnist synthetic:digits ";
+    "folder: tfrecord: csv: idx: npy: text: fashion-mnist synthetic:digits synthetic:pairs ";
 
 /* --- what is offered ------------------------------------------------------------------------
  */

@@ -102,6 +102,23 @@ bool lk_source_find_option(const char *text, const char *name, char *value, size
     return false;
 }
 
+char *lk_source_find_value(char *spec, const char *name, char **end)
+{
+    const size_t length = strlen(name);
+    for (char *at = spec; (at = strchr(at, ',')) != NULL; at++)
+        if (strncmp(at + 1, name, length) == 0 && at[1 + length] == '=') {
+            char *value = at + length + 2;
+            *end = value + strcspn(value, ",");
+            return value;
+        }
+    return NULL;
+}
+
+void lk_source_cut_value(const char *name, char *value, const char *end)
+{
+    memmove(value - strlen(name) - 2, end, strlen(end) + 1);
+}
+
 bool lk_source_has_option(const char *text, const char *name)
 {
     const size_t length = strlen(name);

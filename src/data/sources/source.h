@@ -159,6 +159,11 @@ LK_MUST_CHECK enum lk_status lk_source_parse_options(const struct lk_option *tab
 /* The value of an option in the text of a SPEC; false: it is not there, or too long. */
 bool lk_source_find_option(const char *text, const char *name, char *value, size_t bytes);
 
+/* Of an option that no source reads, which has no comma in its value: where the value begins
+ * in a SPEC, and ends; NULL: it is not there. Cutting takes it out, with its name. */
+char *lk_source_find_value(char *spec, const char *name, char **end);
+void lk_source_cut_value(const char *name, char *value, const char *end);
+
 /* Whether ",name=" of that option is in the text of a SPEC. */
 bool lk_source_has_option(const char *text, const char *name);
 

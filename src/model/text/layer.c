@@ -13,7 +13,8 @@ static enum lk_status scalar_text(const struct lk_reading *reading, const struct
                                   char *text, size_t bytes)
 {
     const struct lk_words words = {.classes = reading->classes,
-                                   .vocabulary = reading->vocabulary};
+                                   .vocabulary = reading->vocabulary,
+                                   .parameters = reading->parameters};
     char found[80];
     if (value->kind != LK_YAML_SCALAR || value->is_null)
         return lk_yaml_fail(value, "a number or a word expected, found %s",

@@ -28,8 +28,9 @@ struct lk_named {
 /* A model text while it is read. */
 struct lk_reading {
     struct lk_model *model;
-    int64_t classes;    /* what $classes stands for; 0: the text does not say */
-    int64_t vocabulary; /* what $vocabulary stands for; 0: likewise */
+    int64_t classes;                  /* what $classes stands for; 0: the text does not say */
+    int64_t vocabulary;               /* what $vocabulary stands for; 0: likewise */
+    const struct lk_yaml *parameters; /* words of the text, a map; NULL: none */
     struct lk_layer_entry layers[LK_MOST_LAYERS];
     int count;
     struct lk_growth growth;

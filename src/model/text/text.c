@@ -72,8 +72,7 @@ static enum lk_status read_layers(struct lk_reading *reading, const struct lk_ya
         return lk_yaml_fail(layers, "'layers' is a list of at least one operation");
     const struct lk_words words = {.classes = reading->classes,
                                    .vocabulary = reading->vocabulary,
-                                   .parameters = lk_yaml_find(root, "parameters")};
-    LK_TRY(check_parameters(words.parameters));
+                                   .parameters = reading->parameters};
     for (const struct lk_yaml *entry = layers->first; entry; entry = entry->next)
         LK_TRY(lk_entry_read(reading, entry, &words));
     if (reading->count == 0)
@@ -163,6 +162,8 @@ static enum lk_status read_root(struct lk_reading *reading, const struct lk_yaml
     reading->model->classes = reading->classes;
     reading->model->vocabulary = reading->vocabulary;
     LK_TRY(read_name(reading, root));
+    reading->parameters = lk_yaml_find(root, "parameters");
+    LK_TRY(check_parameters(reading->parameters));
     LK_TRY(lk_inputs_read(reading, root));
     LK_TRY(lk_blocks_read(reading, lk_yaml_find(root, "blocks")));
     LK_TRY(read_layers(reading, root));

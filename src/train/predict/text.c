@@ -18,11 +18,23 @@ static const struct lk_node *find_tokens(const struct lk_model *model)
     return tokens;
 }
 
+static bool is_of_texts(const struct lk_predictor *predictor)
+{
+    return *predictor->vocabulary || strncmp(predictor->trained_with, "text:", 5) == 0;
+}
+
 bool lk_predictor_takes_text(const struct lk_predictor *predictor)
 {
-    const bool is_text =
-        *predictor->vocabulary || strncmp(predictor->trained_with, "text:", 5) == 0;
-    return is_text && find_tokens(predictor->model);
+    return is_of_texts(predictor) && find_tokens(predictor->model);
+}
+
+static enum lk_status refuse_text(const struct lk_predictor *predictor)
+{
+    const bool has_more = is_of_texts(predictor) && lk_model_tokens(predictor->model);
+    return lk_fail(LK_E_ARGUMENT, "model '%s' %s", lk_model_name(predictor->model),
+                   has_more ? "takes more than one text a sample, which only data has, such as "
+                              "text:FILE,pairs=9"
+                            : "was not trained on texts");
 }
 
 /* Reads the run's vocabulary, once. */
@@ -77,8 +89,7 @@ enum lk_status lk_predictor_token(struct lk_predictor *predictor, int64_t token,
 {
     struct lk_text_room *room = &predictor->token;
     if (!lk_predictor_takes_text(predictor))
-        return lk_fail(LK_E_ARGUMENT, "model '%s' was not trained on texts",
-                       lk_model_name(predictor->model));
+        return refuse_text(predictor);
     LK_TRY(take_vocabulary(predictor));
     if (token < 0 || token > INT32_MAX)
         return lk_fail(LK_E_DATA, "token %lld is none of the vocabulary's %lld",
@@ -127,8 +138,7 @@ enum lk_status lk_predictor_run_text(struct lk_predictor *predictor, const char 
     const int32_t *found = NULL;
     int64_t all = 0;
     if (length == 0)
-        return lk_fail(LK_E_ARGUMENT, "model '%s' was not trained on texts",
-                       lk_model_name(predictor->model));
+        return refuse_text(predictor);
     int32_t *tokens = calloc((size_t)length, sizeof *tokens);
     if (!tokens)
         return lk_fail_memory("tokens", (size_t)length * sizeof *tokens);

@@ -129,25 +129,41 @@ static const struct lk_yaml *token_length(const struct lk_yaml *input)
     return is_one ? lk_yaml_item(shape, 0) : NULL;
 }
 
+/* The lengths of all inputs of tokens that are as long as the first of them. */
+static int token_lengths(const struct lk_yaml *inputs,
+                         const struct lk_yaml *lengths[LK_MOST_INPUTS])
+{
+    int count = 0;
+    if (!inputs || inputs->kind != LK_YAML_MAP)
+        return 0;
+    if ((lengths[0] = token_length(inputs)) != NULL)
+        return 1;
+    for (const struct lk_yaml *entry = inputs->first; entry; entry = entry->next) {
+        const struct lk_yaml *found = entry->kind == LK_YAML_MAP ? token_length(entry) : NULL;
+        if (found && count < LK_MOST_INPUTS &&
+            (count == 0 || strcmp(found->text, lengths[0]->text) == 0))
+            lengths[count++] = found;
+    }
+    return count;
+}
+
 static enum lk_status reshape_length(char **text, const struct lk_yaml *root,
                                      const struct lk_model_shape *shape)
 {
-    const struct lk_yaml *inputs = lk_yaml_find(root, "input"), *length = NULL;
+    const struct lk_yaml *lengths[LK_MOST_INPUTS];
     char number[32];
     if (shape->length <= 0)
         return LK_OK;
-    if (inputs && inputs->kind == LK_YAML_MAP) {
-        length = token_length(inputs);
-        for (const struct lk_yaml *entry = inputs->first; entry && !length; entry = entry->next)
-            length = entry->kind == LK_YAML_MAP ? token_length(entry) : NULL;
-    }
-    if (!length)
+    int count = token_lengths(lk_yaml_find(root, "input"), lengths);
+    if (count == 0)
         return lk_yaml_fail(root,
                             "texts of %lld tokens are asked for, but the model has no input "
                             "{shape: [LENGTH], type: int32}",
                             (long long)shape->length);
     snprintf(number, sizeof number, "%lld", (long long)shape->length);
-    return replace(text, length, number);
+    while (count-- > 0) /* the last first: those before it stay where they are in the text */
+        LK_TRY(replace(text, lengths[count], number));
+    return LK_OK;
 }
 
 static const char *parameter_name(const void *parameters, int i)
