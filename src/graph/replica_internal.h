@@ -76,6 +76,7 @@ struct lk_replica {
     int input_count;
     const struct lk_buffer *loss_scale;
     bool is_uploaded[LK_REPLICA_SLOTS]; /* and not loaded yet */
+    int loaded;                         /* the slot that was loaded last */
     struct lk_micro_batch micro_batch;  /* as loaded */
     int64_t step;                       /* of the last forward */
     struct bucket_end {

@@ -117,6 +117,7 @@ enum lk_status lk_replica_load_micro_batch(struct lk_replica *replica, int slot,
     if (!replica->is_uploaded[slot])
         LK_TRY(lk_replica_upload(replica, slot, micro_batch->samples));
     replica->is_uploaded[slot] = false;
+    replica->loaded = slot;
     for (int i = 0; i < replica->input_count; i++)
         LK_TRY(load_input(replica, i, slot));
     return LK_OK;

@@ -99,6 +99,11 @@ struct lk_device *lk_group_device(const struct lk_replica *any, int place)
     return any->group[place]->config.device;
 }
 
+int lk_group_free_slot(const struct lk_replica *replica)
+{
+    return (replica->loaded + 1) % LK_REPLICA_SLOTS;
+}
+
 int lk_group_places(const struct lk_replica *any)
 {
     return any->config.places > 1 ? any->config.places : 1;

@@ -258,32 +258,38 @@ static enum lk_status begin(struct lk_group *group, int place, bool *has_begun)
     return LK_OK;
 }
 
-/* Enqueues all that a place can do now. */
-static enum lk_status enqueue(struct lk_group *group, int place)
+/* Enqueues what a place can do now, and begins with one more micro-batch: only one, so that no
+ * other device waits while samples are read for this one. */
+static enum lk_status enqueue(struct lk_group *group, int place, bool *has_begun)
 {
-    bool again = true;
-    while (again) {
-        bool has_begun;
+    bool has_ended = true;
+    while (has_ended) {
         for (int i = 0; i < group->in_flight; i++) {
             struct runner *runner = &group->places[place].runners[i];
             if (runner->index >= 0 && runner->bucket < 0)
                 LK_TRY(go_forward(group, place, runner));
         }
-        LK_TRY(go_backward(group, place, &again));
-        if (again)
-            continue;
-        LK_TRY(begin(group, place, &has_begun));
-        again = has_begun;
+        LK_TRY(go_backward(group, place, &has_ended));
     }
-    return LK_OK;
+    return begin(group, place, has_begun);
 }
 
-static enum lk_status advance(struct lk_group *group, int place)
+/* Enqueues all that devices can do now. */
+static enum lk_status advance(struct lk_group *group)
 {
-    struct lk_stretches *stretches = &group->places[place].stretches;
-    LK_TRY(lk_stretch_begin(stretches));
-    LK_TRY(enqueue(group, place));
-    return lk_stretch_end(stretches);
+    bool again = true;
+    while (again) {
+        again = false;
+        for (int p = 0; p < group->count; p++) {
+            struct lk_stretches *stretches = &group->places[p].stretches;
+            bool has_begun;
+            LK_TRY(lk_stretch_begin(stretches));
+            LK_TRY(enqueue(group, p, &has_begun));
+            LK_TRY(lk_stretch_end(stretches));
+            again |= has_begun;
+        }
+    }
+    return LK_OK;
 }
 
 /* Moves the first parcel whose receiver has begun with its micro-batch. Only this waits for a
@@ -327,10 +333,9 @@ enum lk_status lk_group_run(struct lk_group *group, const struct lk_group_work *
     reset(group, work);
     for (;;) {
         bool all_done = true;
-        for (int p = 0; p < group->count; p++) {
-            LK_TRY(advance(group, p));
+        LK_TRY(advance(group));
+        for (int p = 0; p < group->count; p++)
             all_done &= group->places[p].next_backward == work->micro_batches;
-        }
         if (all_done && !group->parcels)
             return LK_OK;
         LK_TRY(move_first(group));

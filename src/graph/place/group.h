@@ -42,6 +42,9 @@ struct lk_replica *lk_group_member(const struct lk_replica *any, int place);
 struct lk_device *lk_group_device(const struct lk_replica *any, int place);
 int lk_group_place_of_param(const struct lk_replica *any, int param);
 
+/* The slot that a replica has not loaded last: it may be filled while that one is in use. */
+int lk_group_free_slot(const struct lk_replica *replica);
+
 /* What a run does with a micro-batch of each place, in this order. Each is told the replica at
  * work: load fills its inputs; forwarded (NULL: nothing) is called when forward, finished when
  * the gradients of a bucket are enqueued, which the next micro-batch will overwrite. What does

@@ -17,8 +17,8 @@ LK_MUST_CHECK enum lk_status lk_stretch_begin(struct lk_stretches *stretches);
 LK_MUST_CHECK enum lk_status lk_stretch_end(struct lk_stretches *stretches);
 void lk_stretches_clear(struct lk_stretches *stretches);
 
-/* Seconds at work, and from the first begin to the last end, once the device has come there; 0
- * where it tells no times. */
+/* Seconds at work, and from the first begin to the last end, of the stretches that the device
+ * is done with; 0 where it tells no times. */
 struct lk_stretched {
     double busy, span;
 };

@@ -56,21 +56,21 @@ struct share {
     struct lk_stepper *stepper;
     struct lk_batches *batches;
     const struct lk_step_share *given;
+    bool is_fetched; /* the first micro-batch, by lk_stepper_prefetch() */
     struct lk_shard_run at_once[LK_MOST_SHARDS]; /* of each micro-batch */
 };
 
-/* Of a replica's slots the one that it has not used last, as long as micro-batches take its
- * replicas in turns. */
 static enum lk_status load(void *context, struct lk_replica *replica, int place, int index)
 {
     struct share *share = context;
     struct lk_stepper *stepper = share->stepper;
-    const int slot = index / stepper->config.in_flight % LK_REPLICA_SLOTS;
+    const int slot = lk_group_free_slot(replica);
     const struct lk_micro_batch micro_batch =
         lk_stepper_micro_batch(stepper, share->given, share->at_once[index]);
     const double start = lk_seconds();
-    LK_TRY(
-        lk_stepper_fetch(stepper, replica, slot, share->batches, share->given, &micro_batch));
+    if (index > 0 || !share->is_fetched)
+        LK_TRY(lk_stepper_fetch(stepper, replica, slot, share->batches, share->given,
+                                &micro_batch));
     stepper->input_ms += 1e3 * (lk_seconds() - start);
     LK_TRY(lk_replica_load_micro_batch(replica, slot, &micro_batch));
     return place == 0 && index == 0
@@ -98,10 +98,11 @@ static enum lk_status finished(void *context, struct lk_replica *replica, int pl
 }
 
 enum lk_status lk_stepper_group_begin(struct lk_stepper *stepper, struct lk_batches *batches,
-                                      const struct lk_step_share *given)
+                                      const struct lk_step_share *given, bool is_fetched)
 {
     const int end = given->run.first + given->run.count;
-    struct share share = {.stepper = stepper, .batches = batches, .given = given};
+    struct share share = {
+        .stepper = stepper, .batches = batches, .given = given, .is_fetched = is_fetched};
     struct lk_group_work work = {.context = &share,
                                  .step = given->step,
                                  .load = load,
@@ -113,9 +114,22 @@ enum lk_status lk_stepper_group_begin(struct lk_stepper *stepper, struct lk_batc
         share.at_once[work.micro_batches++] = at_once;
         first += at_once.count;
     }
-    stepper->input_ms = 0;
     LK_TRY(lk_exchange_begin(stepper->exchange, given->run));
     LK_TRY(lk_timestamp_enqueue(stepper->slots[0].marks[LK_AT_START]));
     LK_TRY(lk_group_run(stepper->group, &work));
     return lk_timestamp_enqueue(stepper->slots[0].marks[LK_AT_BACKWARD]);
+}
+
+/* Replicas take micro-batches as they come free, so the first one goes to the first replica of
+ * each place. */
+enum lk_status lk_stepper_group_prefetch(struct lk_stepper *stepper, struct lk_batches *batches,
+                                         const struct lk_step_share *given,
+                                         const struct lk_micro_batch *micro_batch)
+{
+    for (int p = 0; p < stepper->place_count; p++) {
+        struct lk_replica *replica = stepper->places[p].replica;
+        LK_TRY(lk_stepper_fetch(stepper, replica, lk_group_free_slot(replica), batches, given,
+                                micro_batch));
+    }
+    return LK_OK;
 }

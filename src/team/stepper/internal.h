@@ -61,7 +61,12 @@ LK_MUST_CHECK enum lk_status lk_stepper_group_create(struct lk_stepper *stepper,
                                                      const struct lk_replica_config *config);
 LK_MUST_CHECK enum lk_status lk_stepper_group_begin(struct lk_stepper *stepper,
                                                     struct lk_batches *batches,
-                                                    const struct lk_step_share *share);
+                                                    const struct lk_step_share *share,
+                                                    bool is_fetched);
+LK_MUST_CHECK enum lk_status
+lk_stepper_group_prefetch(struct lk_stepper *stepper, struct lk_batches *batches,
+                          const struct lk_step_share *share,
+                          const struct lk_micro_batch *micro_batch);
 
 /* The samples of a micro-batch; fewer, or none, at the end of a short batch. */
 struct lk_micro_batch lk_stepper_micro_batch(const struct lk_stepper *stepper,

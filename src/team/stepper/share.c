@@ -28,14 +28,15 @@ enum lk_status lk_stepper_fetch(struct lk_stepper *stepper, struct lk_replica *r
     return lk_replica_upload(replica, slot, micro_batch->samples);
 }
 
-/* Fetches into the slot that is next. */
+/* Fetches into the slot that is next; in a group only the first micro-batch of a share. */
 static enum lk_status fetch(struct lk_stepper *stepper, struct lk_batches *batches,
                             const struct lk_step_share *given,
                             const struct lk_micro_batch *micro_batch, double *ms)
 {
     const double start = lk_seconds();
-    LK_TRY(lk_stepper_fetch(stepper, stepper->places[0].replica, stepper->slot, batches, given,
-                            micro_batch));
+    LK_TRY(stepper->group ? lk_stepper_group_prefetch(stepper, batches, given, micro_batch)
+                          : lk_stepper_fetch(stepper, stepper->places[0].replica, stepper->slot,
+                                             batches, given, micro_batch));
     *ms += 1e3 * (lk_seconds() - start);
     return LK_OK;
 }
@@ -74,10 +75,10 @@ enum lk_status lk_stepper_begin(struct lk_stepper *stepper, struct lk_batches *b
 {
     const int end = given->run.first + given->run.count;
     bool is_there = is_fetched(stepper, given);
-    if (stepper->group)
-        return lk_stepper_group_begin(stepper, batches, given);
     stepper->is_fetched = false;
     stepper->input_ms = is_there ? stepper->fetched_ms : 0;
+    if (stepper->group)
+        return lk_stepper_group_begin(stepper, batches, given, is_there);
     LK_TRY(lk_exchange_begin(stepper->exchange, given->run));
     LK_TRY(lk_timestamp_enqueue(stepper->slots[0].marks[LK_AT_START]));
     for (int first = given->run.first; first < end;) {
@@ -100,7 +101,7 @@ enum lk_status lk_stepper_prefetch(struct lk_stepper *stepper, struct lk_batches
     const struct lk_shard_run at_once =
         lk_shard_run_at_once(given->run, given->run.first, stepper->config.most_shards);
     const struct lk_micro_batch micro_batch = lk_stepper_micro_batch(stepper, given, at_once);
-    if (given->run.count == 0 || stepper->group || is_fetched(stepper, given))
+    if (given->run.count == 0 || is_fetched(stepper, given))
         return LK_OK;
     stepper->fetched_ms = 0;
     stepper->is_fetched = false;
