@@ -11,37 +11,49 @@
 /* --- the group -----------------------------------------------------------------------------
  */
 
-/* "0+1,2+3" is two groups of two devices each, of which the first is taken; a list without '+'
- * is one group. */
-static void list_first_group(const char *list, char first[512])
+/* The devices that words such as "a=0,b=1" name: one more than the highest number. 0: none. */
+static int count_named(const char *place)
 {
-    snprintf(first, 512, "%s", list);
-    if (strchr(first, '+'))
-        first[strcspn(first, ",")] = '\0';
-    for (char *at = first; (at = strchr(at, '+')) != NULL;)
-        *at = ',';
+    int count = 0;
+    while ((place = strchr(place, '=')) != NULL) {
+        const int number = atoi(++place);
+        count = number >= count ? number + 1 : count;
+    }
+    return count;
 }
 
-int group_open(const struct arguments *arguments, const char *list, int64_t number,
-               size_t memory_limit, struct group *group)
+/* The devices of a group of the list, as training would have it; a list of one device has
+ * groups of any number. */
+static int count_of_group(const char *place, int listed, int each)
+{
+    const int named = count_named(place);
+    if (each > 0)
+        return each;
+    if (listed == 1)
+        return named > 0 ? named : 1;
+    return named > 0 && listed % named == 0 ? named : listed;
+}
+
+int group_open(const struct arguments *arguments, const char *list, const char *place,
+               int64_t number, size_t memory_limit, struct group *group)
 {
     const int most = (int)(sizeof group->devices / sizeof group->devices[0]);
-    char names[512];
-    int listed = 0;
-    list_first_group(list, names);
-    enum lk_status status = lk_device_list_count(*names ? names : NULL, &listed);
+    int listed = 0, each = 0;
+    enum lk_status status = lk_device_list_count(list, &listed);
+    if (status == LK_OK)
+        status = lk_device_list_groups(list, &each);
     if (status != LK_OK)
         return failed(status);
-    group->count = number ? (int)number : listed;
+    group->count = number ? (int)number : count_of_group(place, listed, each);
     if (group->count > most)
         return wrong_usage(arguments->command, "a group of %d devices: at most %d can be",
                            group->count, most);
-    if (listed > 1 && group->count != listed)
+    if (listed > 1 && number && number != (each ? each : listed))
         return wrong_usage(arguments->command,
                            "option '--devices': %d devices of a group of which '%s' lists %d",
-                           group->count, names, listed);
-    for (int i = 0; i < listed && status == LK_OK; i++) {
-        status = lk_device_open(*names ? names : NULL, i, &group->devices[i]);
+                           group->count, list, each ? each : listed);
+    for (int i = 0; i < group->count && i < listed && status == LK_OK; i++) {
+        status = lk_device_open(list, i, &group->devices[i]);
         group->opened += status == LK_OK;
         if (status == LK_OK && memory_limit > 0)
             lk_device_limit_memory(group->devices[i], memory_limit);

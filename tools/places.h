@@ -12,11 +12,12 @@ struct group {
     struct lk_device *devices[16]; /* [count] */
 };
 
-/* Opens the group of `list`; number 0: as many devices as it has; else so many, of which one
- * device of the list can stand for all. memory_limit as in lk_device_limit_memory(), 0: none.
- * Returns DONE, or the exit status with the message said; close it in any case. */
-int group_open(const struct arguments *arguments, const char *list, int64_t number,
-               size_t memory_limit, struct group *group);
+/* Opens the first group of `list`; number 0: as many devices as it has, or as `place` names;
+ * else so many, of which the only device of a list stands for all. memory_limit as in
+ * lk_device_limit_memory(), 0: none. Returns DONE, or the exit status with the message said;
+ * close it in any case. */
+int group_open(const struct arguments *arguments, const char *list, const char *place,
+               int64_t number, size_t memory_limit, struct group *group);
 void group_close(struct group *group);
 
 /* Divides the model and prints where its first `nodes` nodes are, what each device holds, and

@@ -311,7 +311,8 @@ static int show_places(const struct arguments *arguments, struct lk_model *model
                        const struct plan *plan, int nodes, json_t *json)
 {
     struct group group = {0};
-    int result = group_open(arguments, plan->device, plan->devices, plan->memory_limit, &group);
+    int result = group_open(arguments, plan->device, plan->place, plan->devices,
+                            plan->memory_limit, &group);
     const struct lk_division_options options = {.place = plan->place,
                                                 .devices = group.devices,
                                                 .device_count = group.count,
@@ -469,8 +470,9 @@ static int make_plan(const struct arguments *arguments, const struct lk_settings
     plan->is_told = *plan->device != '\0';
     plan->is_mixed = strcmp(precision ? precision : text, "mixed") == 0;
     plan->batch = strtoll(batch, NULL, 10);
-    plan->divides = option_given(arguments, "place") || option_given(arguments, "devices");
     plan->place = option_given(arguments, "place") ? option_text(arguments, "place") : "";
+    plan->divides = (option_given(arguments, "place") || option_given(arguments, "devices")) &&
+                    strcmp(plan->place, "off") != 0;
     const int result = option_number(arguments, "devices", 1, 16, &plan->devices);
     if (result != DONE)
         return result;

@@ -22,7 +22,7 @@ blocks:
 BARE = NET.replace('device: encoder, ', '').replace('device: decoder, ', '')
 
 
-class Places(ProgramTest):
+class SummaryPlaces(ProgramTest):
     def setUp(self):
         super().setUp()
         self.put('net.yaml', NET)
@@ -59,16 +59,17 @@ class Places(ProgramTest):
 
     def test_same_model(self):
         """What a text says of devices changes nothing else."""
-        def shown(model):
-            return json.loads(self.run_program('summary', model, '--json').stdout)
+        def shown(*arguments):
+            return json.loads(self.run_program('summary', '--json', *arguments).stdout)
         self.assertEqual(shown('net.yaml'), shown('bare.yaml'))
+        self.assertEqual(shown('net.yaml', '--place', 'off'), shown('bare.yaml'))
 
     def test_entries_and_blocks(self):
-        self.assertEqual(self.layers('bare.yaml', '--place', 'second=1,last=2', '--devices',
-                                     '3'),
-                         [['first_1', 'first_2'],
-                          ['second_1', 'second_2', 'third', 'tanh_1', 'flatten_1'],
-                          ['last', 'softmax_1']])
+        for devices in [], ['--devices', '3'], ['--device', '0*3'], ['--device', '0*6']:
+            self.assertEqual(self.layers('bare.yaml', '--place', 'second=1,last=2', *devices),
+                             [['first_1', 'first_2'],
+                              ['second_1', 'second_2', 'third', 'tanh_1', 'flatten_1'],
+                              ['last', 'softmax_1']])
 
     def test_auto(self):
         for arguments in (['--place', 'auto', '--devices', '2'], ['--devices', '2'],
@@ -112,7 +113,9 @@ class Places(ProgramTest):
                 ("does not say where 'decoder' is", 'net.yaml', '--place', 'encoder=0',
                  '--devices', '2'),
                 ("'decoder=1': the group has 1 device", 'net.yaml', '--place',
-                 'encoder=0,decoder=1'),
+                 'encoder=0,decoder=1', '--devices', '1'),
+                ("'last=3': the group has 2 devices", 'bare.yaml', '--place',
+                 'second=1,last=3', '--device', '0*2'),
                 ("has no entry 'encodr'; did you mean", 'net.yaml', '--place', 'encodr=0',
                  '--devices', '2'),
                 ("devices 0 and 1 of a group wait for each other: 'second_1' on 1 reads "

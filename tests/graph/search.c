@@ -66,6 +66,16 @@ static void estimates(void **state)
     assert_float_equal(lk_place_estimate(&search, apart), (9 + 3 * 8) / 4.0, 1e-9);
     lk_place_search_clear(&search);
 
+    /* gradients that are added in turn, one from here, one from there, cross by themselves */
+    struct lk_place_op turns[] = {OP(1, 1, 0, -1, -1), OP(1, 1, 0, 0, -1), OP(1, 1, 0, 0, -1),
+                                  OP(1, 1, 0, 0, -1), OP(1, 1, 0, 2, 3)};
+    const int in_turn[] = {0, 1, 0, 1, 1};
+    search = begin(turns, 5, 2);
+    assert_float_equal(lk_place_estimate(&search, in_turn), (6 + 3 * 5) / 4.0, 1e-9);
+    turns[0].has_gradient = true;
+    assert_float_equal(lk_place_estimate(&search, in_turn), (6 + 3 * 6) / 4.0, 1e-9);
+    lk_place_search_clear(&search);
+
     /* weights that are elsewhere: no more than two uses */
     struct lk_place_op shared[] = {OP(4, 1, 0, -1, -1), OP(4, 1, 0, 0, -1)};
     const int split[] = {0, 1};

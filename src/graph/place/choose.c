@@ -61,6 +61,7 @@ static struct lk_place_op describe(const struct choosing *c, int i)
     struct lk_place_op made = {.work = lk_place_work(c->whole, i),
                                .crosses =
                                    value * per_byte * (s->values[op->y].wants_gradient ? 2 : 1),
+                               .has_gradient = s->values[op->y].wants_gradient,
                                .first_use = first,
                                .uses = has_weights ? count_uses(s, first) : 1,
                                .inputs = op->shapes.inputs};

@@ -39,22 +39,45 @@ struct walk {
     int crossings;
 };
 
-/* When the value of `maker` is at a place. It crosses once, however many read it there. */
-static double arrive(struct lk_place_search *search, struct walk *walk, const int *places,
-                     int maker, int place)
+static bool reads(const struct lk_place_op *op, int maker)
 {
-    const double each = search->ops[maker].crosses;
+    for (int j = 0; j < op->inputs; j++)
+        if (op->makers[j] == maker)
+            return true;
+    return false;
+}
+
+/* Whether the gradient of operation i crosses to the maker by itself, since behind it another
+ * place's gradient is added to the sum: see lk_replica_divide(). */
+static bool crosses_alone(const struct lk_place_search *search, const int *places, int maker,
+                          int i)
+{
+    for (int k = i + 1; search->ops[maker].has_gradient && k < search->op_count; k++)
+        if (places[k] != places[i] && reads(&search->ops[k], maker))
+            return true;
+    return false;
+}
+
+/* When the value of `maker` is at the place of operation i, which reads it. It crosses once for
+ * all that read it there, but for those whose gradients cross by themselves. */
+static double arrive(struct lk_place_search *search, struct walk *walk, const int *places,
+                     int maker, int i)
+{
+    const int place = places[i];
+    const bool is_alone = crosses_alone(search, places, maker, i);
+    const double each = search->ops[maker].crosses, at = search->finish[maker] + 2 * each;
     double *arrival = &search->arrival[maker * search->places + place];
     if (places[maker] == place)
         return search->finish[maker];
-    if (*arrival < 0) {
-        *arrival = search->finish[maker] + 2 * each;
+    if (is_alone || *arrival < 0) {
         walk->busy[place] += each;
         walk->busy[places[maker]] += each;
         walk->follows[places[maker]] |= UINT32_C(1) << place;
         walk->crossings++;
     }
-    return *arrival;
+    if (!is_alone)
+        *arrival = at;
+    return at;
 }
 
 /* Weights that another place has; false: they cannot cross. */
@@ -98,7 +121,7 @@ double lk_place_estimate(struct lk_place_search *search, const int *places)
         double ready = walk.free[places[i]];
         for (int j = 0; j < op->inputs; j++)
             if (op->makers[j] >= 0)
-                ready = fmax(ready, arrive(search, &walk, places, op->makers[j], places[i]));
+                ready = fmax(ready, arrive(search, &walk, places, op->makers[j], i));
         if (!fetch_weights(search, &walk, places, i))
             return INFINITY;
         search->finish[i] = walk.free[places[i]] = ready + time;

@@ -8,10 +8,11 @@
 
 /* An operation, in the order of the schedule, as the search sees it. */
 struct lk_place_op {
-    double work;    /* time on a device of speed 1 */
-    double crosses; /* time that each end takes where its value crosses, with the gradient */
-    double held;    /* bytes of memory that it takes at its place, about */
-    double weights; /* time that each end takes where its weights cross */
+    double work;       /* time on a device of speed 1 */
+    double crosses;    /* time that each end takes where its value crosses, with the gradient */
+    bool has_gradient; /* the value has one */
+    double held;       /* bytes of memory that it takes at its place, about */
+    double weights;    /* time that each end takes where its weights cross */
     int first_use, uses; /* the first operation that uses its weights; how many do. Without
                           * weights: itself, 1 */
     int makers[LK_MOST_INPUTS]; /* operations whose values it reads */
