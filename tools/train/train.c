@@ -53,6 +53,7 @@ static const struct option options[] = {
     {"optimizer", "NAME", "optimizer and its options: 'adam beta_1=0.9'"},
     {"set", "KEY=VALUE", "any setting of 'lockstep help train'; may be given several times"},
     {"config", "FILE", "run file, read after RUN.yaml"},
+    {"callback", "NAME [OPTIONS]", "such as 'early_stopping patience=3'; may be given again"},
     {"checkpoint-every", "N", "steps between checkpoints"},
     {"check-every", "N", "steps between comparisons of the devices' parameters; 0: none"},
     {"profile", "FILE", "trace of kernels and transfers for chrome://tracing and Perfetto"},
@@ -120,6 +121,7 @@ static void watch_event(void *context, const struct lk_event *event)
     case LK_EVENT_CHECKPOINT:
     case LK_EVENT_DEVICES:
     case LK_EVENT_SETTINGS:
+    case LK_EVENT_CALLBACK:
         break;
     case LK_EVENT_END:
         watch->seconds = event->seconds;

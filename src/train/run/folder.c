@@ -111,7 +111,7 @@ enum lk_status lk_run_folder_start_over(struct lk_run_folder *folder)
 {
     if (!folder->path[0])
         return LK_OK;
-    LK_TRY(lk_checkpoint_prune(folder->checkpoints, 0));
+    LK_TRY(lk_checkpoint_prune(folder->checkpoints, 0, NULL, 0));
     if (unlink(folder->metrics) != 0 && errno != ENOENT)
         return lk_file_fail("remove", folder->metrics);
     return lk_run_config_forget(folder->path);
@@ -279,6 +279,18 @@ static json_t *device_times(const struct lk_device_times *t)
     return times;
 }
 
+/* What callbacks have added. */
+static json_t *with_figures(json_t *json, const struct lk_event *e)
+{
+    if (!json || e->figure_count == 0)
+        return json;
+    json_t *figures = json_object();
+    for (int i = 0; i < e->figure_count; i++)
+        json_object_set_new(figures, e->figures[i].name, number(e->figures[i].value));
+    json_object_set_new(json, "figures", figures);
+    return json;
+}
+
 static json_t *step_line(const struct lk_event *e)
 {
     json_t *devices = json_array();
@@ -365,15 +377,18 @@ static json_t *event_line(const struct lk_event *e)
         return json_pack("{s:s, s:I, s:o}", "event", "start", "step", (json_int_t)e->step,
                          "text", text_json(e->text));
     case LK_EVENT_STEP:
-        return step_line(e);
+        return with_figures(step_line(e), e);
     case LK_EVENT_EVALUATION:
-        return with_loss_scale(evaluation_line(e), e);
+        return with_figures(with_loss_scale(evaluation_line(e), e), e);
     case LK_EVENT_CHECKPOINT:
         return json_pack("{s:s, s:I, s:o}", "event", "checkpoint", "step", (json_int_t)e->step,
                          "file", text_json(e->file));
     case LK_EVENT_DEVICES:
         return json_pack("{s:s, s:I, s:s}", "event", "devices", "step", (json_int_t)e->step,
                          "text", e->text);
+    case LK_EVENT_CALLBACK:
+        return json_pack("{s:s, s:I, s:o}", "event", "callback", "step", (json_int_t)e->step,
+                         "text", text_json(e->text));
     case LK_EVENT_END:
         return end_line(e);
     case LK_EVENT_SETTINGS:

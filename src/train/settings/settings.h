@@ -6,6 +6,7 @@
 #include "base/option.h"
 #include "base/text.h"
 #include "optim/optimizer.h"
+#include "train/callbacks/callbacks.h"
 #include <lockstep/model.h>
 #include <lockstep/train.h>
 
@@ -38,6 +39,9 @@ struct lk_settings {
     bool shuffle, drop_remainder, fresh, skip_mismatch;
     char profile[512];
     int64_t profile_steps;
+    char callbacks[1024]; /* as lk_callbacks_normalize() has them */
+    struct lk_callback own_callbacks[LK_MOST_OWN_CALLBACKS];
+    int own_callback_count;
     char *model_text;      /* of an inline model in a run file; NULL: none */
     char model_where[512]; /* that file */
 };
