@@ -152,6 +152,7 @@ class Stopping(CallbackTest):
         self.assertIn('early_stopping has ended the run', again.stderr)
         self.assertIn(self.sha256('run'), again.stdout)
         self.assertEqual(len(self.events('run', 'end')), 1)
+        self.assertEqual(self.events('run', 'eval'), evaluations)
         self.assertIn(f"{best['loss']:.6f}", self.run_program('eval', 'run').stdout)
 
     def test_restore_best_at_the_last_step(self):
@@ -387,6 +388,53 @@ class GoingOn(CallbackTest):
 
     def test_two_replicas_with_average(self):
         self.check(signal.SIGKILL, '--device', '0*2', '--set', 'ema=0.9', '--shards', '2')
+
+
+class Runs(CallbackTest):
+    def listed(self, *options):
+        return json.loads(self.run_program('runs', '--json', *options).stdout)['runs']
+
+    def test_lists_and_sorts(self):
+        self.fit('all/a', epochs=2)
+        self.fit('all/deep/b', epochs=4)
+        self.train('--run', 'all/c', '--steps', '5', '--val', 'off', '--seed', '3')
+        runs = self.listed('all')
+        self.assertEqual([run['run'] for run in runs], ['all/a', 'all/c', 'all/deep/b'])
+        for run in runs:
+            self.assertEqual(run['model'], 'tiny.yaml')
+            self.assertEqual(run['data'], DATA)
+            self.assertEqual(run['state'], 'finished')
+            found = self.events(run['run'], 'eval')
+            self.assertEqual(run['best'], max((e['accuracy'] for e in found), default=None))
+            self.assertEqual(run['steps'], len(self.events(run['run'], 'step')))
+            seconds = sum(e['step_ms'] for e in self.events(run['run'], 'step')) / 1000
+            self.assertAlmostEqual(run['seconds'], seconds, 3)
+        self.assertEqual([run['run'] for run in self.listed('.', '--sort', 'steps')],
+                         ['./all/deep/b', './all/a', './all/c'])
+        best = [run['best'] for run in self.listed('all', '--sort', 'best')]
+        self.assertEqual(best, sorted(best[:2], reverse=True) + [None])
+        self.assertEqual([run['run'] for run in self.listed('all', '--filter', 'deep')],
+                         ['all/deep/b'])
+        self.assertIn('all/deep/b', self.run_program('runs', 'all').stdout)
+        self.refused(2, "found 'size'", 'runs', '--sort', 'size')
+        self.refused(3, "'nowhere' is no folder", 'runs', 'nowhere')
+
+    def test_states(self):
+        running = subprocess.Popen(
+            [PROGRAM, 'train', 'tiny.yaml', '--data', DATA, '--batch-size', '32', '--run',
+             'run', '--epochs', '1000000', '--log-format', 'jsonl', '--val', 'off'],
+            cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env=self.environment())
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        self.addCleanup(running.stdout.close)
+        for line in running.stdout:
+            if json.loads(line)['event'] == 'step':
+                break
+        self.assertEqual(self.listed()[0]['state'], 'training')
+        running.kill()
+        running.wait()
+        self.assertEqual(self.listed()[0]['state'], 'stopped')
 
 
 class Settings(CallbackTest):

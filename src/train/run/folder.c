@@ -171,21 +171,20 @@ static enum lk_status write_environment(const struct lk_run_folder *folder,
                                       "algorithms", choices));
 }
 
-/* Whether a line of metrics.jsonl is still true for a run that goes on after `step`. The last
- * evaluation of a finished run is not, nor is its end: both will be written again. Counts the
- * steps that are told of. */
-static bool holds(const char *line, size_t bytes, int64_t step, bool is_finished,
-                  int64_t *steps)
+/* Whether a line of metrics.jsonl is still true for a run that goes on after `step`; its end is
+ * not, since it will be written again. is_last: whether it is an evaluation of that step.
+ * Counts the steps that are told of. */
+static bool holds(const char *line, size_t bytes, int64_t step, bool *is_last, int64_t *steps)
 {
     json_t *json = json_loadb(line, bytes, 0, NULL);
     const json_t *number = json_object_get(json, "step");
     const char *event = json_string_value(json_object_get(json, "event"));
     const int64_t at = json_is_integer(number) ? json_integer_value(number) : -1;
-    const bool is_last = is_finished && at == step && event && strcmp(event, "eval") == 0;
+    *is_last = at == step && event && strcmp(event, "eval") == 0;
     const bool is_step = event && strcmp(event, "step") == 0;
     json_decref(json);
     *steps += is_step && at >= 1 && at <= step;
-    return at >= 0 && at <= step && !is_last; /* "end" has no step */
+    return at >= 0 && at <= step; /* "end" has no step */
 }
 
 /* Somebody has removed the file, or a part of it. */
@@ -199,12 +198,13 @@ static void warn_of_lost_steps(const struct lk_run_folder *folder, int64_t found
             folder->metrics, (long long)found, (long long)step);
 }
 
-/* Rewrites metrics.jsonl without the lines that no longer hold and without a torn last line. */
+/* Rewrites metrics.jsonl without the lines that no longer hold and without a torn last line; of
+ * a finished run without its last evaluation, which will be written again. */
 static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t step,
                                   bool is_finished)
 {
     void *data = NULL;
-    size_t bytes = 0, kept = 0;
+    size_t bytes = 0, kept = 0, last = 0, last_bytes = 0;
     int64_t steps = 0;
     if (!lk_file_exists(folder->metrics)) {
         warn_of_lost_steps(folder, 0, step);
@@ -215,11 +215,18 @@ static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t st
     for (size_t at = 0; at < bytes;) {
         const char *end = memchr(text + at, '\n', bytes - at);
         const size_t length = end ? (size_t)(end - (text + at)) + 1 : bytes - at;
-        if (end && holds(text + at, length, step, is_finished, &steps)) {
+        bool is_last = false;
+        if (end && holds(text + at, length, step, &is_last, &steps)) {
             memmove(text + kept, text + at, length);
+            last = is_last ? kept : last;
+            last_bytes = is_last ? length : last_bytes;
             kept += length;
         }
         at += length;
+    }
+    if (is_finished && last_bytes > 0) {
+        kept -= last_bytes;
+        memmove(text + last, text + last + last_bytes, kept - last);
     }
     warn_of_lost_steps(folder, steps, step);
     const enum lk_status status =
