@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "graph/place/group.h"
 #include "mirror/world.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +19,12 @@ struct reading {
 static enum lk_status read_params(void *context, struct lk_worker *worker)
 {
     const struct reading *reading = context;
-    const struct lk_replica *replica = lk_stepper_replica(worker->stepper);
-    const struct lk_param *param;
+    const struct lk_replica *any = lk_stepper_replica(worker->stepper);
     LK_TRY(reading->see(reading->context, NULL, NULL));
-    for (int i = 0; (param = lk_replica_param(replica, i)) != NULL; i++) {
-        if (param->is_elsewhere)
-            continue;
+    for (int i = 0; lk_replica_param(any, i); i++) {
+        const struct lk_replica *replica =
+            lk_group_member(any, lk_group_place_of_param(any, i));
+        const struct lk_param *param = lk_replica_param(replica, i);
         float *values = malloc((size_t)param->count * sizeof *values);
         if (!values)
             return lk_fail_memory(param->name, (size_t)param->count * sizeof *values);

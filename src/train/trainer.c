@@ -447,6 +447,8 @@ enum lk_status lk_trainer_create(const struct lk_settings *settings,
     made->stop_after = INT64_MAX;
     enum lk_status status = lk_settings_copy(settings, &made->settings);
     if (status == LK_OK)
+        status = lk_settings_hold_out(made->settings);
+    if (status == LK_OK)
         status = lk_world_open(&made->world);
     if (status == LK_OK) {
         struct lk_setting_changes changes = {0};

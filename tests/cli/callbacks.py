@@ -390,6 +390,20 @@ class GoingOn(CallbackTest):
         self.check(signal.SIGKILL, '--device', '0*2', '--set', 'ema=0.9', '--shards', '2')
 
 
+class Shares(CallbackTest):
+    def test_val_of_the_data(self):
+        data = 'synthetic:digits,count=600'
+        start = 'train', 'tiny.yaml', '--batch-size', '32', '--epochs', '2', '--data'
+        self.run_program(*start, data, '--val', '10%', '--run', 'a')
+        self.run_program(*start, data + ',val=0.1', '--run', 'b')
+        self.assertEqual(self.sha256('a'), self.sha256('b'))
+        self.assertEqual(self.events('a', 'eval'), self.events('b', 'eval'))
+        self.run_program(*start, data, '--val', '10%', '--run', 'a')  # it is the same run
+        self.run_program('eval', 'a')
+        self.refused(2, 'holds a share out already', *start, data + ',val=0.1', '--val', '5%')
+        self.refused(2, "val='120%'", *start, data, '--val', '120%')
+
+
 class Runs(CallbackTest):
     def listed(self, *options):
         return json.loads(self.run_program('runs', '--json', *options).stdout)['runs']

@@ -89,8 +89,9 @@ const struct lk_option lk_settings_table[] = {
     {.name = "validation",
      TEXT(validation),
      .standard = "",
-     .help = "validation data, a SPEC; none: the part val of data, else its part test; off: no "
-             "validation"},
+     .help =
+         "validation data, a SPEC; 10%: that share of data, held out; none: the part val of "
+         "data, else its part test; off: no validation"},
     {.name = "max_bad",
      TEXT(max_bad),
      .standard = "1%",

@@ -56,6 +56,10 @@ LK_MUST_CHECK enum lk_status lk_settings_copy(const struct lk_settings *settings
 /* The settings as a run file that lk_settings_read() takes. The caller frees the text. */
 LK_MUST_CHECK enum lk_status lk_settings_print(const struct lk_settings *settings, char **text);
 
+/* Validation on a share, "10%", becomes data that holds it out: "folder:photos,val=10%".
+ * fails: LK_E_ARGUMENT: the data holds a share out already, or its SPEC becomes too long */
+LK_MUST_CHECK enum lk_status lk_settings_hold_out(struct lk_settings *settings);
+
 /* Settings of a run that are others than before; {0} is none. */
 struct lk_setting_changes {
     struct lk_arena arena;
