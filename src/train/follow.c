@@ -49,6 +49,8 @@ enum lk_status lk_trainer_create_callbacks(struct lk_trainer *trainer)
 {
     const struct lk_settings *s = trainer->settings;
     const bool is_first = lk_world_rank(trainer->world) == 0;
+    bool follows = *s->callbacks || s->own_callback_count > 0;
+    LK_TRY(lk_world_broadcast(trainer->world, sizeof follows, &follows));
     LK_TRY(lk_settings_print(s, &trainer->settings_text));
     const struct lk_callback_site site = {
         .run = lk_run_folder_path(trainer->folder),
@@ -59,6 +61,7 @@ enum lk_status lk_trainer_create_callbacks(struct lk_trainer *trainer)
         .ahead = s->mode == LK_TRAIN_ASYNC ? LK_MOST_BEGUN : 1,
         .ranks = lk_world_size(trainer->world),
         .is_first = is_first,
+        .follows = follows,
         .has_validation = trainer->load.validation != NULL,
         .has_accuracy = trainer->has_accuracy,
         .own = s->own_callbacks,

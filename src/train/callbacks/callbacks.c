@@ -72,7 +72,7 @@ enum lk_status lk_callbacks_open(struct lk_callbacks *callbacks, int64_t step)
 
 bool lk_callbacks_follow(const struct lk_callbacks *callbacks)
 {
-    return callbacks->count > 0 || callbacks->site.own_count > 0;
+    return callbacks->site.follows;
 }
 
 int64_t lk_callbacks_next_pause(const struct lk_callbacks *callbacks, int64_t done,

@@ -29,6 +29,7 @@ struct lk_callback_site {
     int64_t steps_per_epoch, ahead; /* steps that may be on their way beside the oldest */
     int ranks;
     bool is_first; /* rank 0, where alone callbacks are called */
+    bool follows;  /* rank 0 has some */
     bool has_validation, has_accuracy;
     const struct lk_callback *own; /* [own_count]: callbacks of the program */
     int own_count;

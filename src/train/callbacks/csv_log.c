@@ -114,6 +114,13 @@ static void put_columns(struct csv_memory *m, const struct lk_epoch *epoch, char
     m->has_columns = true;
 }
 
+static enum lk_status flush_csv(struct lk_called *called, bool is_durable)
+{
+    struct csv_memory *m = called->memory;
+    struct csv_state *s = called->state;
+    return lk_log_file_flush(&m->log, is_durable, &s->bytes);
+}
+
 static enum lk_status put_row(struct lk_called *called, const struct lk_epoch *epoch,
                               struct lk_callback_wish *wish)
 {
@@ -133,14 +140,7 @@ static enum lk_status put_row(struct lk_called *called, const struct lk_epoch *e
         fprintf(m->log.file, "%c%s", *o->separator, number);
     }
     putc('\n', m->log.file);
-    return fflush(m->log.file) == 0 ? LK_OK : lk_file_fail("append to", m->log.path);
-}
-
-static enum lk_status flush_csv(struct lk_called *called, bool is_durable)
-{
-    struct csv_memory *m = called->memory;
-    struct csv_state *s = called->state;
-    return lk_log_file_flush(&m->log, is_durable, &s->bytes);
+    return flush_csv(called, false);
 }
 
 static void close_csv(struct lk_called *called)

@@ -57,7 +57,8 @@ enum lk_status lk_log_file_flush(struct lk_log_file *log, bool is_durable, int64
 {
     if (!log->file)
         return LK_OK;
-    if (fflush(log->file) != 0 || (is_durable && fsync(fileno(log->file)) != 0))
+    if (ferror(log->file) || fflush(log->file) != 0 ||
+        (is_durable && fsync(fileno(log->file)) != 0))
         return lk_file_fail("append to", log->path);
     const off_t at = ftello(log->file);
     if (at < 0)
