@@ -5,6 +5,7 @@
 #include <lockstep/accuracy.h>
 #include <lockstep/batches.h>
 #include <lockstep/bench.h>
+#include <lockstep/callback.h>
 #include <lockstep/compute.h>
 #include <lockstep/convert.h>
 #include <lockstep/data.h>

@@ -11,7 +11,8 @@ extern "C" {
 #endif
 
 /* Operations, losses and metrics of model texts; optimizers; the options of a learning-rate
- * schedule; stages of a pipeline; the settings of a run. SCHEDULE and SETTING are one word. */
+ * schedule; stages of a pipeline; the settings of a run; callbacks. SCHEDULE and SETTING are
+ * one word. */
 enum lk_reference {
     LK_REFERENCE_OPERATION,
     LK_REFERENCE_LOSS,
@@ -19,7 +20,8 @@ enum lk_reference {
     LK_REFERENCE_OPTIMIZER,
     LK_REFERENCE_SCHEDULE,
     LK_REFERENCE_STAGE,
-    LK_REFERENCE_SETTING
+    LK_REFERENCE_SETTING,
+    LK_REFERENCE_CALLBACK
 };
 
 /* An option of a word, such as "filters" of conv2d. The pointers live as long as the program.

@@ -14,6 +14,7 @@ extern "C" {
 #endif
 
 struct lk_evaluation;
+struct lk_figure;
 
 enum lk_event_kind {
     LK_EVENT_START,      /* ready to train: text says on what, resumed or not */
@@ -23,6 +24,7 @@ enum lk_event_kind {
     LK_EVENT_DEVICES,    /* a device was lost, repaired or given other work: text says what */
     LK_EVENT_END,        /* training is over, hash is set */
     LK_EVENT_SETTINGS,   /* the run goes on with other settings: text and changes say which */
+    LK_EVENT_CALLBACK,   /* a callback has done something: text says what */
 };
 
 /* A setting that is another one than the run had before. */
@@ -51,6 +53,9 @@ struct lk_event {
     const char *json;                        /* the event as a line of metrics.jsonl */
     const struct lk_setting_change *changes; /* [change_count]: of settings */
     int change_count;
+    const struct lk_figure *figures; /* [figure_count]: of a step or an evaluation, what
+                                      * callbacks of the program have added */
+    int figure_count;
 };
 
 /* A process that mpirun started is one rank of a job that trains one model on many hosts: each

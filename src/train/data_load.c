@@ -1,5 +1,5 @@
 /* Reads the data of a training on a thread of its own, while kernels are built. */
-#include "train/fit.h"
+#include "train/settings/fit.h"
 #include "train/trainer_internal.h"
 
 #include "base/fail.h"

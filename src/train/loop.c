@@ -1,5 +1,5 @@
 /* The training loop: steps, and what happens between them. */
-#include "train/trainer_internal.h"
+#include "train/follow.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -23,6 +23,7 @@ static void describe_step(void *context, int64_t number, struct lk_team_step *st
     double lr = lk_lr_schedule_rate(&trainer->schedule, trainer->rate, number);
     if (trainer->schedule.kind == LK_LR_SCHEDULE_PLATEAU)
         lr = lk_plateau_rate(&trainer->schedule, &trainer->plateau, lr, number);
+    lr = lk_callbacks_rate(trainer->callbacks, lr, number);
     *step = (struct lk_team_step){
         .step = number,
         .samples = lk_batches_size(trainer->batches, number - 1),
@@ -79,12 +80,18 @@ static bool must_stop(struct lk_trainer *trainer)
     return is_asked_to_stop(trainer) || trainer->done >= trainer->stop_after;
 }
 
+static bool is_wished_to_stop(const struct lk_trainer *trainer)
+{
+    return lk_callbacks_wish(trainer->callbacks)->stop != LK_CALLBACK_GOES_ON;
+}
+
 static enum lk_status end_step(struct lk_trainer *trainer, int64_t number)
 {
     const struct lk_team_step *step = step_of(trainer, number);
     struct lk_team_result result;
     const double start = lk_seconds();
-    LK_TRY(lk_team_end(trainer->team, atomic_load(&trainer->stop), &result));
+    LK_TRY(lk_team_end(trainer->team, atomic_load(&trainer->stop) || is_wished_to_stop(trainer),
+                       &result));
     const double now = lk_seconds(), seconds = now - trainer->last_finish;
     trainer->last_finish = now;
     trainer->done = number;
@@ -106,6 +113,8 @@ static enum lk_status end_step(struct lk_trainer *trainer, int64_t number)
                                  .devices = result.device_count,
                                  .device_times = result.devices,
                              }));
+    if (is_wished_to_stop(trainer) && lk_world_size(trainer->world) == 1)
+        trainer->stop_after = lk_least(trainer->stop_after, number + 1);
     return report_devices(trainer);
 }
 
@@ -134,6 +143,7 @@ static enum lk_status run_steps(struct lk_trainer *trainer, int64_t last)
         if (is_asked_to_stop(trainer) || lk_seconds() - trainer->snapshot_at > SNAPSHOT_SECONDS)
             last = begun;
         last = lk_least(last, trainer->stop_after);
+        last = last < begun ? begun : last; /* what is begun is ended */
         LK_TRY(begin_steps(trainer, &begun, last));
         LK_TRY(end_step(trainer, trainer->done + 1));
     }
@@ -150,10 +160,12 @@ static int64_t next_multiple(int64_t done, int64_t of)
 /* The step after which something else has to happen. */
 static int64_t next_stop(const struct lk_trainer *trainer)
 {
-    const int64_t every = trainer->settings->checkpoint_every;
+    const int64_t every =
+        lk_callbacks_save_every(trainer->callbacks, trainer->settings->checkpoint_every);
     int64_t stop = next_multiple(trainer->done, trainer->steps_per_epoch);
     if (every > 0 && next_multiple(trainer->done, every) < stop)
         stop = next_multiple(trainer->done, every);
+    stop = lk_callbacks_next_pause(trainer->callbacks, trainer->done, stop);
     return stop < trainer->total_steps ? stop : trainer->total_steps;
 }
 
@@ -211,21 +223,26 @@ static enum lk_status look_at_loss_scale(struct lk_trainer *trainer)
     return LK_OK;
 }
 
-/* Saves and evaluates where it is time to. What a schedule makes of an evaluation belongs to
- * the state, so then the evaluation comes first, even where training stops. */
+/* Saves and evaluates where it is time to. What a schedule and callbacks make of an evaluation
+ * belongs to the state, so then the evaluation comes first, even where training stops. */
 static enum lk_status pause_steps(struct lk_trainer *trainer, bool *is_evaluated)
 {
-    const int64_t every = trainer->settings->checkpoint_every;
+    const int64_t every =
+        lk_callbacks_save_every(trainer->callbacks, trainer->settings->checkpoint_every);
     const bool is_stopped = must_stop(trainer);
     const bool ends = trainer->done == trainer->total_steps;
     const bool ends_epoch = trainer->done % trainer->steps_per_epoch == 0;
+    const bool is_due = every == 0 ? ends_epoch : trainer->done % every == 0;
     const bool follows = lk_trainer_follows(trainer);
+    const bool saves = ends || is_stopped || is_due;
+    bool is_wished = false;
     *is_evaluated = (ends_epoch || ends) && (follows || !is_stopped);
     LK_TRY(lk_team_verify_replicas(trainer->team));
     LK_TRY(look_at_loss_scale(trainer));
     if (*is_evaluated && follows)
         LK_TRY(lk_trainer_evaluate(trainer));
-    if (ends || is_stopped || (every == 0 ? ends_epoch : trainer->done % every == 0))
+    LK_TRY(lk_trainer_obey(trainer, ends_epoch || ends || is_stopped, saves, &is_wished));
+    if (saves || is_wished || trainer->done == trainer->total_steps)
         LK_TRY(lk_trainer_save(trainer));
     else
         LK_TRY(lk_trainer_take_snapshot(trainer));
@@ -247,8 +264,9 @@ static enum lk_status run(struct lk_trainer *trainer)
         LK_TRY(pause_steps(trainer, &is_evaluated));
     }
     if (trainer->done < trainer->total_steps)
-        return lk_fail(LK_E_INTERRUPTED, "interrupted after step %lld of %lld",
-                       (long long)trainer->done, (long long)trainer->total_steps);
+        return lk_fail(LK_E_INTERRUPTED, "interrupted after step %lld of %lld%s%s",
+                       (long long)trainer->done, (long long)trainer->total_steps,
+                       *trainer->why_stopped ? ": " : "", trainer->why_stopped);
     if (!is_evaluated)
         LK_TRY(lk_trainer_evaluate(trainer));
     return finish(trainer);

@@ -86,7 +86,11 @@ enum lk_status lk_trainer_share_text(struct lk_world *world, char **text)
 enum lk_status lk_trainer_broadcast_state(struct lk_trainer *trainer)
 {
     LK_TRY(lk_world_broadcast(trainer->world, sizeof trainer->done, &trainer->done));
+    LK_TRY(
+        lk_world_broadcast(trainer->world, sizeof trainer->total_steps, &trainer->total_steps));
     LK_TRY(lk_world_broadcast(trainer->world, sizeof trainer->plateau, &trainer->plateau));
+    struct lk_callback_rates *rates = lk_callbacks_rates(trainer->callbacks);
+    LK_TRY(lk_world_broadcast(trainer->world, sizeof *rates, rates));
     LK_TRY(lk_team_broadcast_state(trainer->team));
     return lk_world_barrier(trainer->world, LK_OK);
 }

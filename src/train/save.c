@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT_CHECKPOINTS = 3 };
+enum { KEPT_CHECKPOINTS = 3 }; /* where no callback says how many */
 
 /* *text stays NULL where the schedule has no state; the caller frees it. */
 static enum lk_status print_plateau(const struct lk_trainer *trainer, char **text)
@@ -25,6 +25,14 @@ static enum lk_status print_plateau(const struct lk_trainer *trainer, char **tex
     return *text ? LK_OK : lk_fail_memory("the state of a schedule", sizeof printed);
 }
 
+/* Likewise, of callbacks. */
+static enum lk_status print_callbacks(const struct lk_trainer *trainer, char **text)
+{
+    return lk_callbacks_follow(trainer->callbacks)
+               ? lk_callbacks_print(trainer->callbacks, text)
+               : LK_OK;
+}
+
 static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
 {
     struct lk_trainer *trainer = context;
@@ -32,12 +40,15 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
     const struct lk_batches_position position =
         lk_batches_position(trainer->batches, trainer->done);
     char *choices = NULL;
-    char *plateau = NULL;
+    char *plateau = NULL, *callbacks = NULL;
     LK_TRY(lk_choices_print(trainer->choices, &choices));
     enum lk_status status = print_plateau(trainer, &plateau);
+    if (status == LK_OK)
+        status = print_callbacks(trainer, &callbacks);
     const struct lk_checkpoint about = {
         .choices = choices,
         .plateau = plateau,
+        .callbacks = callbacks,
         .classes = trainer->classes_text,
         .vocabulary = lk_data_vocabulary(trainer->load.train),
         .model = lk_model_name(trainer->model),
@@ -70,6 +81,7 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
     if (status != LK_OK) {
         free(choices);
         free(plateau);
+        free(callbacks);
         return status;
     }
     lk_snapshot_destroy(trainer->snapshot);
@@ -78,6 +90,8 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
     trainer->choices_text = choices;
     free(trainer->plateau_text);
     trainer->plateau_text = plateau;
+    free(trainer->callbacks_text);
+    trainer->callbacks_text = callbacks;
     return LK_OK;
 }
 
@@ -92,12 +106,17 @@ enum lk_status lk_trainer_take_snapshot(struct lk_trainer *trainer)
 static enum lk_status write_snapshot(struct lk_trainer *trainer)
 {
     char path[1024];
+    int64_t kept[LK_MOST_KEPT];
+    int newest = KEPT_CHECKPOINTS;
+    const int count = lk_callbacks_keep(trainer->callbacks, kept, &newest);
     const char *folder = lk_run_folder_checkpoints(trainer->folder);
     LK_TRY(lk_run_folder_flush(
         trainer->folder)); /* so that every checkpoint has all metrics up to its step */
+    LK_TRY(lk_callbacks_flush(trainer->callbacks, true));
     LK_TRY(lk_checkpoint_path(folder, lk_snapshot_step(trainer->snapshot), path, sizeof path));
     LK_TRY(lk_snapshot_write(trainer->snapshot, path));
-    LK_TRY(lk_checkpoint_prune(folder, KEPT_CHECKPOINTS));
+    LK_TRY(lk_checkpoint_prune(folder, newest, kept, count));
+    LK_TRY(lk_callbacks_saved(trainer->callbacks, lk_snapshot_step(trainer->snapshot), path));
     return lk_trainer_report(trainer,
                              (struct lk_event){.kind = LK_EVENT_CHECKPOINT, .file = path});
 }
@@ -322,6 +341,19 @@ static enum lk_status read_checkpoint(void *context, struct lk_worker *worker)
                      : LK_OK;
 }
 
+enum lk_status lk_trainer_restore(struct lk_trainer *trainer, int64_t step)
+{
+    char path[1024];
+    LK_TRY(lk_checkpoint_path(lk_run_folder_checkpoints(trainer->folder), step, path,
+                              sizeof path));
+    LK_TRY(lk_checkpoint_open(path, &trainer->checkpoint));
+    const enum lk_status status =
+        lk_team_call_each(trainer->team, read_checkpoint, trainer, false);
+    lk_checkpoint_close(trainer->checkpoint);
+    trainer->checkpoint = NULL;
+    return status;
+}
+
 enum lk_status lk_trainer_resume(struct lk_trainer *trainer)
 {
     const struct lk_checkpoint *about = lk_checkpoint_metadata(trainer->checkpoint);
@@ -329,6 +361,8 @@ enum lk_status lk_trainer_resume(struct lk_trainer *trainer)
     LK_TRY(check_same_bits(trainer, about));
     if (about->plateau && *about->plateau)
         LK_TRY(lk_plateau_parse(about->plateau, &trainer->plateau));
+    if (about->callbacks && *about->callbacks)
+        LK_TRY(lk_callbacks_parse(trainer->callbacks, about->callbacks));
     LK_TRY(check_same_versions(trainer, about));
     LK_TRY(lk_team_call_each(trainer->team, read_checkpoint, trainer, false));
     LK_TRY(lk_team_set_updates(trainer->team, about->updates));
@@ -342,6 +376,8 @@ enum lk_status lk_trainer_resume(struct lk_trainer *trainer)
                        "the data",
                        (long long)about->step, (long long)batch);
     trainer->done = about->step;
+    if (lk_callbacks_ended(trainer->callbacks))
+        trainer->total_steps = lk_least(trainer->total_steps, trainer->done);
     lk_checkpoint_close(trainer->checkpoint);
     trainer->checkpoint = NULL;
     return LK_OK;

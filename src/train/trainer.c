@@ -1,5 +1,5 @@
 /* Creates a trainer in order: devices, data, model, run directory, checkpoint. */
-#include "train/trainer_internal.h"
+#include "train/follow.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -10,8 +10,8 @@
 #include "model/checkpoint/checkpoint.h"
 #include "model/classes.h"
 #include "model/foreign/weights.h"
-#include "train/fit.h"
 #include "train/place/place.h"
+#include "train/settings/fit.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +28,8 @@ enum lk_status lk_trainer_report(struct lk_trainer *trainer, struct lk_event eve
     event.loss_scale = trainer->loss_scale;
     event.skipped_steps = trainer->skipped;
     char *line = NULL;
+    if (trainer->callbacks && lk_world_rank(trainer->world) == 0)
+        LK_TRY(lk_callbacks_see(trainer->callbacks, &event));
     LK_TRY(lk_event_print(&event, &line));
     event.json = line;
     const enum lk_status status = lk_run_folder_log(trainer->folder, line);
@@ -243,7 +245,10 @@ static enum lk_status announce(struct lk_trainer *trainer)
             &text, "; asynchronous, up to %d updates stale, its bits differ from run to run",
             lk_team_staleness(trainer->team)->most);
     const long long done = trainer->done, asked = trainer->total_steps;
-    if (done > 0 && done < asked)
+    const char *ended = lk_callbacks_ended(trainer->callbacks);
+    if (ended && done == asked)
+        lk_text_append(&text, "; %s has ended the run after step %lld", ended, done);
+    else if (done > 0 && done < asked)
         lk_text_append(&text, "; going on after step %lld", done);
     else if (done == asked)
         lk_text_append(&text, "; all %lld steps are done, nothing is left to train", done);
@@ -378,7 +383,8 @@ static enum lk_status add_loss(struct lk_trainer *trainer)
 /* Rank 0 alone validates. */
 static enum lk_status check_plateau(const struct lk_trainer *trainer)
 {
-    if (trainer->schedule.kind != LK_LR_SCHEDULE_PLATEAU || lk_world_rank(trainer->world) > 0)
+    if (trainer->schedule.kind != LK_LR_SCHEDULE_PLATEAU || trainer->monitor ||
+        lk_world_rank(trainer->world) > 0)
         return LK_OK;
     if (!trainer->load.validation)
         return lk_fail(LK_E_ARGUMENT,
@@ -413,6 +419,7 @@ static enum lk_status create(struct lk_trainer *trainer, struct lk_setting_chang
     LK_TRY(lk_trainer_open_choices(trainer));
     LK_TRY(create_team(trainer));
     LK_TRY(open_batches(trainer));
+    LK_TRY(lk_trainer_create_callbacks(trainer));
     LK_TRY(check_plateau(trainer));
     LK_TRY(lk_trainer_open_evaluator(trainer));
     if (trainer->settings->fresh)
@@ -421,6 +428,7 @@ static enum lk_status create(struct lk_trainer *trainer, struct lk_setting_chang
         LK_TRY(lk_trainer_resume(trainer));
     LK_TRY(lk_trainer_put_weights(trainer));
     LK_TRY(begin_folder(trainer, changes));
+    LK_TRY(lk_trainer_open_callbacks(trainer));
     LK_TRY(lk_trainer_broadcast_state(trainer));
     LK_TRY(announce(trainer));
     return report_changes(trainer, changes);
@@ -438,6 +446,8 @@ enum lk_status lk_trainer_create(const struct lk_settings *settings,
     made->started = lk_seconds();
     made->stop_after = INT64_MAX;
     enum lk_status status = lk_settings_copy(settings, &made->settings);
+    if (status == LK_OK)
+        status = lk_settings_hold_out(made->settings);
     if (status == LK_OK)
         status = lk_world_open(&made->world);
     if (status == LK_OK) {
@@ -465,6 +475,7 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     lk_checkpoint_close(trainer->checkpoint);
     lk_foreign_close(trainer->weights);
     lk_snapshot_destroy(trainer->snapshot);
+    lk_callbacks_destroy(trainer->callbacks);
     lk_trainer_close_evaluator(trainer);
     lk_team_destroy(trainer->team);
     lk_batches_destroy(trainer->batches);
@@ -482,6 +493,8 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     free(trainer->classes_text);
     free(trainer->kept_vocabulary);
     free(trainer->plateau_text);
+    free(trainer->callbacks_text);
+    free(trainer->settings_text);
     free(trainer->text);
     free(trainer->eval_text);
     free(trainer);

@@ -8,6 +8,7 @@
 #include "optim/plateau.h"
 #include "team/team.h"
 #include "team/workers/profile.h"
+#include "train/callbacks/callbacks.h"
 #include "train/evaluation/evaluator.h"
 #include "train/evaluation/features.h"
 #include "train/evaluation/images.h"
@@ -66,6 +67,10 @@ struct lk_trainer {
     struct lk_foreign_weights *weights;    /* to begin with; NULL: none, or done */
     struct lk_lr_schedule schedule;
     struct lk_plateau plateau; /* of that schedule; the same on all ranks */
+    const char *monitor;       /* what it follows, of a callback; NULL: the schedule's own */
+    struct lk_callbacks *callbacks;
+    char *settings_text, *callbacks_text; /* for them; as the snapshot has their state */
+    char why_stopped[512];                /* "": by a signal */
     double rate;
     int shards;
     char data_sum[LK_SHA256_TEXT]; /* of the training data */
@@ -143,12 +148,15 @@ LK_MUST_CHECK enum lk_status lk_trainer_save_snapshot(struct lk_trainer *trainer
 LK_MUST_CHECK enum lk_status lk_trainer_open_evaluator(struct lk_trainer *trainer);
 void lk_trainer_close_evaluator(struct lk_trainer *trainer);
 
-/* Whether the schedule makes something of an evaluation now: at the end of an epoch alone,
- * since a run that was stopped elsewhere is to go on as if it had not been. */
-bool lk_trainer_follows(const struct lk_trainer *trainer);
+/* Evaluates and reports, and nothing follows from it. */
+LK_MUST_CHECK enum lk_status lk_trainer_validate(struct lk_trainer *trainer);
 
-/* Runs validation on the first device that is left and has room for it, and reports it. With a
- * schedule `plateau` all ranks learn what follows for the learning rate. */
+/* Sets all devices to the state of the run's checkpoint of that step. fails: LK_E_IO, LK_E_DATA
+ */
+LK_MUST_CHECK enum lk_status lk_trainer_restore(struct lk_trainer *trainer, int64_t step);
+
+/* Runs validation on the first device that is left and has room for it, reports it, and does
+ * what follows. */
 LK_MUST_CHECK enum lk_status lk_trainer_evaluate(struct lk_trainer *trainer);
 
 /* Opens the run directory's newest checkpoint, where there is one, if it belongs to this model

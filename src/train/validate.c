@@ -1,6 +1,6 @@
 /* A trainer's evaluator: on the first device that is left and has room for it, with the weights
  * trained there. */
-#include "train/trainer_internal.h"
+#include "train/follow.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -148,31 +148,6 @@ void lk_trainer_close_evaluator(struct lk_trainer *trainer)
     trainer->evaluator = NULL;
 }
 
-bool lk_trainer_follows(const struct lk_trainer *trainer)
-{
-    return trainer->schedule.kind == LK_LR_SCHEDULE_PLATEAU &&
-           trainer->done % trainer->steps_per_epoch == 0;
-}
-
-/* Rank 0, which alone has a result, decides for all. */
-static enum lk_status follow(struct lk_trainer *trainer, const struct evaluation *e)
-{
-    const struct lk_lr_schedule *schedule = &trainer->schedule;
-    if (!lk_trainer_follows(trainer))
-        return LK_OK;
-    const double figure =
-        schedule->monitor == LK_MONITOR_LOSS ? e->result.data_loss : e->result.accuracy;
-    const double was = lk_plateau_rate(schedule, &trainer->plateau, trainer->rate, INT64_MAX);
-    if (e->is_done &&
-        lk_plateau_take(schedule, &trainer->plateau, trainer->rate, trainer->done, figure))
-        lk_log(LK_LOG_INFO,
-               "%lld validations without a better %s: the learning rate falls from %g to %g",
-               (long long)schedule->patience,
-               schedule->monitor == LK_MONITOR_LOSS ? "loss" : "accuracy", was,
-               lk_plateau_rate(schedule, &trainer->plateau, trainer->rate, INT64_MAX));
-    return lk_world_broadcast(trainer->world, sizeof trainer->plateau, &trainer->plateau);
-}
-
 /* Validates, and reports the result if there is one. */
 static enum lk_status validate(struct lk_trainer *trainer, struct evaluation *e)
 {
@@ -190,9 +165,15 @@ static enum lk_status validate(struct lk_trainer *trainer, struct evaluation *e)
                                                         .evaluation = &e->result});
 }
 
+enum lk_status lk_trainer_validate(struct lk_trainer *trainer)
+{
+    struct evaluation e = {.trainer = trainer, .runs = true};
+    return validate(trainer, &e);
+}
+
 enum lk_status lk_trainer_evaluate(struct lk_trainer *trainer)
 {
     struct evaluation e = {.trainer = trainer, .runs = true};
     LK_TRY(validate(trainer, &e));
-    return follow(trainer, &e);
+    return lk_trainer_follow(trainer, e.is_done ? &e.result : NULL);
 }

@@ -100,6 +100,24 @@ class SameBits(RanksTest):
         self.assertEqual(rates[0], rates[1])
         self.assertEqual(self.sha256('one'), self.sha256('two'))
 
+    def test_callbacks(self):
+        """Rank 0 ends the training of all, also with an earlier state; a stop is agreed on."""
+        train = [*TRAIN[:-4], '--epochs', '9', '--lr', '0.02', '--callback', 'csv_log']
+        ends = ['--callback', 'early_stopping patience=1 min_delta=0.2 restore_best=true']
+        self.run_program(*train[1:], *ends, '--run', 'one')
+        self.assertLess(len(self.events('one', 'step')), 9 * 17)
+        for run, stops in ('two', []), ('three', ['--callback', 'stop_at minutes=1e-5']):
+            self.mpirun('-np', '2', *train, *ends, *stops, '--run', run,
+                        status=130 if stops else 0)
+            if stops:
+                self.mpirun('-np', '2', *train, *ends, '--run', run)
+            self.assertEqual(self.sha256(run), self.sha256('one'))
+            logs = []
+            for name in 'one', run:
+                with open(self.path(name + '/log.csv')) as file:
+                    logs.append(file.read())
+            self.assertEqual(*logs)
+
     def test_any_number_of_ranks(self):
         common = '--steps', '40', '--seed', '3', '--set', 'check_every=4'
         wanted = self.alone('alone', *common)

@@ -9,7 +9,8 @@ import program
 from program import DATA, MODEL, PROGRAM, ProgramTest
 
 COMMANDS = ['train', 'eval', 'predict', 'generate', 'summary', 'data', 'devices', 'bench',
-            'scale', 'selftest', 'convert', 'tune', 'weights', 'export', 'help', 'completion']
+            'scale', 'selftest', 'convert', 'tune', 'weights', 'export', 'runs', 'help',
+            'completion']
 
 
 class Help(ProgramTest):

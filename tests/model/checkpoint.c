@@ -393,13 +393,16 @@ static void finds_the_newest(void **state)
     assert_int_equal(warned, 1);
     assert_string_equal(lk_error_text(), "");
 
-    ok(lk_checkpoint_prune(folder, 3));
+    ok(lk_checkpoint_prune(folder, 3, NULL, 0));
     assert_int_equal(scratch_entries(folder), 4);
     ok(lk_checkpoint_path(folder, 5, path, sizeof path));
     assert_false(lk_file_exists(path));
     ok(lk_checkpoint_path(folder, 7, path, sizeof path));
     assert_true(lk_file_exists(path));
-    ok(lk_checkpoint_prune(folder, 1));
+    ok(lk_checkpoint_prune(folder, 1, (const int64_t[]){3, 7}, 2)); /* 3 is not there */
+    assert_int_equal(scratch_entries(folder), 3);
+    assert_true(lk_file_exists(path));
+    ok(lk_checkpoint_prune(folder, 1, NULL, 0));
     assert_refused((int)lk_checkpoint_newest(folder, found, sizeof found), LK_E_DATA,
                    lk_error_text(), "none of its 1 checkpoints can be read");
     lk_log_set(NULL, NULL);

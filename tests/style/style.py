@@ -39,7 +39,7 @@ HALLS = {
                    "weighted"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
-    "train": [["evaluation", "place", "settings", "tuning"], ["run"], [""],
+    "train": [["callbacks", "evaluation", "place", "tuning"], ["settings"], ["run"], [""],
               ["compute", "predict"]],
 }
 
@@ -47,8 +47,9 @@ HALLS = {
 TOOL_ROOMS = {"bench", "data", "help", "page", "terminal", "train"}
 
 # Whose front door a public header is, where it has not the room's name. lockstep.h is all.
-DOORS = {"accuracy": "bench", "batches": "data", "compute": "train", "convert": "data",
-         "field": "data", "file": "io", "import": "model", "place": "model", "predict": "train",
+DOORS = {"accuracy": "bench", "batches": "data", "callback": "train", "compute": "train",
+         "convert": "data", "field": "data", "file": "io", "import": "model", "place": "model",
+         "predict": "train",
          "progress": "base", "reference": "train", "settings": "train", "status": "base",
          "survey": "data", "text": "data", "tune": "graph", "weights": "model"}  # fmt: skip
 

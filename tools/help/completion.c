@@ -108,6 +108,8 @@ static struct offer offer_of_option(const struct option *row)
     struct offer offer = offer_of(row->value);
     if (strcmp(row->name, "optimizer") == 0)
         add_words(&offer, LK_REFERENCE_OPTIMIZER);
+    if (strcmp(row->name, "callback") == 0)
+        add_words(&offer, LK_REFERENCE_CALLBACK);
     return offer;
 }
 

@@ -154,6 +154,12 @@ static void put_optimizers(const struct command *command, FILE *to)
     put_words(LK_REFERENCE_OPTIMIZER, to);
 }
 
+static void put_callbacks(const struct command *command, FILE *to)
+{
+    (void)command;
+    put_words(LK_REFERENCE_CALLBACK, to);
+}
+
 static void put_stages(const struct command *command, FILE *to)
 {
     (void)command;
@@ -212,6 +218,7 @@ static const struct directive directives[] = {{"options", put_options},
                                               {"optimizers", put_optimizers},
                                               {"schedule", put_schedule},
                                               {"settings", put_settings},
+                                              {"callbacks", put_callbacks},
                                               {"zoo", put_zoo},
                                               {"sets", put_sets},
                                               {"stages", put_stages},

@@ -304,6 +304,9 @@ void progress_event(struct progress *progress, const struct lk_event *event)
     case LK_EVENT_CHECKPOINT:
     case LK_EVENT_DEVICES: /* warnings have said it */
         break;
+    case LK_EVENT_CALLBACK:
+        say("%s", event->text);
+        break;
     case LK_EVENT_SETTINGS:
         say("going on with other settings: %s", event->text);
         break;

@@ -46,6 +46,7 @@ static const struct {
     {"seed", "seed"},
     {"lr", "lr"},
     {"optimizer", "optimizer"},
+    {"callback", "callback"},
     {"checkpoint-every", "checkpoint_every"},
     {"check-every", "check_every"},
     {"profile", "profile"},

@@ -12,7 +12,8 @@
 
 static const struct option options[] = {
     {"data", "SPEC", "training data: folder:DIR, tfrecord:GLOB, fashion-mnist, ..."},
-    {"val", "SPEC", "validation data; default: part val of the data, else test; off: none"},
+    {"val", "SPEC|P%",
+     "validation: data, or 10% of it; default: its part val or test; off: none"},
     {"max-bad", "N|P%", "broken image files that are left out; more end the run"},
     {"augment", "STAGES", "by chance: 'flip=horizontal padding=4 rotate=10 brightness=0.2'"},
     {"pipeline", "STAGES", "what images go through, in order: 'crop padding=4 | flip both'"},
@@ -53,6 +54,7 @@ static const struct option options[] = {
     {"optimizer", "NAME", "optimizer and its options: 'adam beta_1=0.9'"},
     {"set", "KEY=VALUE", "any setting of 'lockstep help train'; may be given several times"},
     {"config", "FILE", "run file, read after RUN.yaml"},
+    {"callback", "NAME [OPTIONS]", "such as 'early_stopping patience=3'; may be given again"},
     {"checkpoint-every", "N", "steps between checkpoints"},
     {"check-every", "N", "steps between comparisons of the devices' parameters; 0: none"},
     {"profile", "FILE", "trace of kernels and transfers for chrome://tracing and Perfetto"},
@@ -120,6 +122,7 @@ static void watch_event(void *context, const struct lk_event *event)
     case LK_EVENT_CHECKPOINT:
     case LK_EVENT_DEVICES:
     case LK_EVENT_SETTINGS:
+    case LK_EVENT_CALLBACK:
         break;
     case LK_EVENT_END:
         watch->seconds = event->seconds;

@@ -26,7 +26,8 @@ const struct lk_checkpoint_field lk_checkpoint_texts[] = {
     NEWER(max_bad),    FIELD(data_sum),          FIELD(device),
     NEWER(choices),    NEWER(classes),           NEWER(vocabulary),
     NEWER(plateau),    FIELD(optimizer),         FIELD(version),
-    NEWER(build),      FIELD(optimizer_options), FIELD(parameters_sha256)};
+    NEWER(build),      FIELD(optimizer_options), FIELD(parameters_sha256),
+    NEWER(callbacks)};
 const struct lk_checkpoint_field lk_checkpoint_numbers[] = {
     FIELD(step),           FIELD(epoch),  FIELD(index),    FIELD(seed),   FIELD(batch),
     FIELD(shuffle),        FIELD(shards), FIELD(lanes),    FIELD(vector), NEWER(updates),

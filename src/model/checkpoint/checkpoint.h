@@ -26,9 +26,10 @@ struct lk_checkpoint {
                             nothing */
     const char
         *vocabulary; /* of texts, as lk_vocabulary_print() has it; "": none; NULL likewise */
-    const char *plateau;  /* as lk_plateau_print() has it; NULL: no state of a schedule */
-    int64_t step;         /* steps done */
-    int64_t epoch, index; /* the next sample */
+    const char *plateau;   /* as lk_plateau_print() has it; NULL: no state of a schedule */
+    const char *callbacks; /* their state; NULL: none */
+    int64_t step;          /* steps done */
+    int64_t epoch, index;  /* the next sample */
     int64_t seed, batch, shuffle, shards;
     int64_t mixed;          /* precision: activations are halves; 0 where a file has none */
     int64_t drop_remainder; /* read as 0 where a file has none */
@@ -125,9 +126,11 @@ LK_MUST_CHECK enum lk_status lk_checkpoint_newest(const char *folder, char *path
  * fails: as lk_checkpoint_newest(); LK_E_IO where the directory has none */
 LK_MUST_CHECK enum lk_status lk_checkpoint_find(const char *path, char *found, size_t bytes);
 
-/* Removes all but the `keep` checkpoints with the most steps, and what writers that were killed
- * have left. Nobody else may write there. fails: LK_E_IO */
-LK_MUST_CHECK enum lk_status lk_checkpoint_prune(const char *folder, int keep);
+/* Removes all but the `keep` checkpoints with the most steps and those of the steps spared
+ * [spared_count], and what writers that were killed have left. Nobody else may write there.
+ * fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_checkpoint_prune(const char *folder, int keep,
+                                                 const int64_t *spared, int spared_count);
 
 /* Renames checkpoints of more than `step` steps to "*.damaged": a run that goes on from `step`
  * could not read them. fails: LK_E_IO */

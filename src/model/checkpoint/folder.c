@@ -164,7 +164,16 @@ static enum lk_status remove_left_overs(const char *folder)
     return status;
 }
 
-enum lk_status lk_checkpoint_prune(const char *folder, int keep)
+static bool is_among(int64_t step, const int64_t *steps, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (steps[i] == step)
+            return true;
+    return false;
+}
+
+enum lk_status lk_checkpoint_prune(const char *folder, int keep, const int64_t *spared,
+                                   int spared_count)
 {
     char path[1024];
     int64_t *steps = NULL;
@@ -173,6 +182,8 @@ enum lk_status lk_checkpoint_prune(const char *folder, int keep)
     LK_TRY(list_steps(folder, &steps, &count));
     enum lk_status status = LK_OK;
     for (int i = keep; status == LK_OK && i < count; i++) {
+        if (is_among(steps[i], spared, spared_count))
+            continue;
         status = lk_checkpoint_path(folder, steps[i], path, sizeof path);
         if (status == LK_OK && unlink(path) != 0 && errno != ENOENT)
             status = lk_file_fail("remove", path);

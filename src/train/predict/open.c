@@ -6,7 +6,7 @@
 #include "model/checkpoint/checkpoint.h"
 #include "model/classes.h"
 #include "model/foreign/weights.h"
-#include "train/fit.h"
+#include "train/settings/fit.h"
 #include "train/settings/settings.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -111,7 +111,7 @@ enum lk_status lk_run_folder_start_over(struct lk_run_folder *folder)
 {
     if (!folder->path[0])
         return LK_OK;
-    LK_TRY(lk_checkpoint_prune(folder->checkpoints, 0));
+    LK_TRY(lk_checkpoint_prune(folder->checkpoints, 0, NULL, 0));
     if (unlink(folder->metrics) != 0 && errno != ENOENT)
         return lk_file_fail("remove", folder->metrics);
     return lk_run_config_forget(folder->path);
@@ -171,21 +171,20 @@ static enum lk_status write_environment(const struct lk_run_folder *folder,
                                       "algorithms", choices));
 }
 
-/* Whether a line of metrics.jsonl is still true for a run that goes on after `step`. The last
- * evaluation of a finished run is not, nor is its end: both will be written again. Counts the
- * steps that are told of. */
-static bool holds(const char *line, size_t bytes, int64_t step, bool is_finished,
-                  int64_t *steps)
+/* Whether a line of metrics.jsonl is still true for a run that goes on after `step`; its end is
+ * not, since it will be written again. is_last: whether it is an evaluation of that step.
+ * Counts the steps that are told of. */
+static bool holds(const char *line, size_t bytes, int64_t step, bool *is_last, int64_t *steps)
 {
     json_t *json = json_loadb(line, bytes, 0, NULL);
     const json_t *number = json_object_get(json, "step");
     const char *event = json_string_value(json_object_get(json, "event"));
     const int64_t at = json_is_integer(number) ? json_integer_value(number) : -1;
-    const bool is_last = is_finished && at == step && event && strcmp(event, "eval") == 0;
+    *is_last = at == step && event && strcmp(event, "eval") == 0;
     const bool is_step = event && strcmp(event, "step") == 0;
     json_decref(json);
     *steps += is_step && at >= 1 && at <= step;
-    return at >= 0 && at <= step && !is_last; /* "end" has no step */
+    return at >= 0 && at <= step; /* "end" has no step */
 }
 
 /* Somebody has removed the file, or a part of it. */
@@ -199,12 +198,13 @@ static void warn_of_lost_steps(const struct lk_run_folder *folder, int64_t found
             folder->metrics, (long long)found, (long long)step);
 }
 
-/* Rewrites metrics.jsonl without the lines that no longer hold and without a torn last line. */
+/* Rewrites metrics.jsonl without the lines that no longer hold and without a torn last line; of
+ * a finished run without its last evaluation, which will be written again. */
 static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t step,
                                   bool is_finished)
 {
     void *data = NULL;
-    size_t bytes = 0, kept = 0;
+    size_t bytes = 0, kept = 0, last = 0, last_bytes = 0;
     int64_t steps = 0;
     if (!lk_file_exists(folder->metrics)) {
         warn_of_lost_steps(folder, 0, step);
@@ -215,11 +215,18 @@ static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t st
     for (size_t at = 0; at < bytes;) {
         const char *end = memchr(text + at, '\n', bytes - at);
         const size_t length = end ? (size_t)(end - (text + at)) + 1 : bytes - at;
-        if (end && holds(text + at, length, step, is_finished, &steps)) {
+        bool is_last = false;
+        if (end && holds(text + at, length, step, &is_last, &steps)) {
             memmove(text + kept, text + at, length);
+            last = is_last ? kept : last;
+            last_bytes = is_last ? length : last_bytes;
             kept += length;
         }
         at += length;
+    }
+    if (is_finished && last_bytes > 0) {
+        kept -= last_bytes;
+        memmove(text + last, text + last + last_bytes, kept - last);
     }
     warn_of_lost_steps(folder, steps, step);
     const enum lk_status status =
@@ -277,6 +284,18 @@ static json_t *device_times(const struct lk_device_times *t)
     if (t->places > 0)
         add_places(t, times);
     return times;
+}
+
+/* What callbacks have added. */
+static json_t *with_figures(json_t *json, const struct lk_event *e)
+{
+    if (!json || e->figure_count == 0)
+        return json;
+    json_t *figures = json_object();
+    for (int i = 0; i < e->figure_count; i++)
+        json_object_set_new(figures, e->figures[i].name, number(e->figures[i].value));
+    json_object_set_new(json, "figures", figures);
+    return json;
 }
 
 static json_t *step_line(const struct lk_event *e)
@@ -365,15 +384,18 @@ static json_t *event_line(const struct lk_event *e)
         return json_pack("{s:s, s:I, s:o}", "event", "start", "step", (json_int_t)e->step,
                          "text", text_json(e->text));
     case LK_EVENT_STEP:
-        return step_line(e);
+        return with_figures(step_line(e), e);
     case LK_EVENT_EVALUATION:
-        return with_loss_scale(evaluation_line(e), e);
+        return with_figures(with_loss_scale(evaluation_line(e), e), e);
     case LK_EVENT_CHECKPOINT:
         return json_pack("{s:s, s:I, s:o}", "event", "checkpoint", "step", (json_int_t)e->step,
                          "file", text_json(e->file));
     case LK_EVENT_DEVICES:
         return json_pack("{s:s, s:I, s:s}", "event", "devices", "step", (json_int_t)e->step,
                          "text", e->text);
+    case LK_EVENT_CALLBACK:
+        return json_pack("{s:s, s:I, s:o}", "event", "callback", "step", (json_int_t)e->step,
+                         "text", text_json(e->text));
     case LK_EVENT_END:
         return end_line(e);
     case LK_EVENT_SETTINGS:

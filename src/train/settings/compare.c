@@ -12,8 +12,8 @@ enum { VALUE_BYTES = 1100 };
 static bool is_compared(const char *name)
 {
     static const char *const passed_over[] = {
-        "run",     "fresh",   "profile",   "profile_steps", "shards",
-        "augment", "weights", "init_from", "skip_mismatch", NULL};
+        "run",      "fresh",   "profile",   "profile_steps", "shards", "augment",
+        "callback", "weights", "init_from", "skip_mismatch", NULL};
     for (int i = 0; passed_over[i]; i++)
         if (strcmp(name, passed_over[i]) == 0)
             return false;

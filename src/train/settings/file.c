@@ -28,16 +28,18 @@ static enum lk_status append_options(struct lk_text *text, const struct lk_yaml 
     for (const struct lk_yaml *entry = map->first; entry; entry = entry->next) {
         if (entry->kind == LK_YAML_MAP)
             return lk_yaml_fail(entry, "option '%s' is no single value", entry->key);
-        lk_text_append(text, "%s%s=", text->used ? " " : "", entry->key);
+        const char *quote =
+            entry->kind == LK_YAML_SCALAR && strpbrk(entry->text, " |") ? "\"" : "";
+        lk_text_append(text, "%s%s=%s", text->used ? " " : "", entry->key, quote);
         if (entry->kind == LK_YAML_LIST)
             LK_TRY(append_list(text, entry));
         else
-            lk_text_append(text, "%s", entry->text);
+            lk_text_append(text, "%s%s", entry->text, quote);
     }
     return LK_OK;
 }
 
-/* A stage of a pipeline: "flip" or {crop: {padding: 4}}. */
+/* A stage of a pipeline, or a callback: "flip" or {crop: {padding: 4}}. */
 static enum lk_status append_stage(struct lk_text *text, const struct lk_yaml *stage)
 {
     const struct lk_yaml *value = stage->first;
@@ -122,7 +124,8 @@ static enum lk_status set_one(struct lk_settings *settings, const struct lk_yaml
 {
     struct lk_text text = {0};
     if (entry->kind == LK_YAML_LIST &&
-        (strcmp(entry->key, "pipeline") == 0 || strcmp(entry->key, "eval_pipeline") == 0))
+        (strcmp(entry->key, "pipeline") == 0 || strcmp(entry->key, "eval_pipeline") == 0 ||
+         strcmp(entry->key, "callbacks") == 0))
         return set_stages(settings, entry);
     enum lk_status status = value_text(entry, &text);
     if (status == LK_OK && text.failed)
@@ -272,7 +275,8 @@ enum lk_status lk_settings_print(const struct lk_settings *settings, char **resu
     for (const struct lk_option *row = lk_settings_table; row->kind != LK_OPTION_END; row++) {
         bool is_outside = strcmp(row->name, "fresh") == 0 ||   /* said once, not for */
                           strcmp(row->name, "profile") == 0 || /* the next time */
-                          strcmp(row->name, "augment") == 0;   /* a name of pipeline */
+                          strcmp(row->name, "callback") == 0 ||
+                          strcmp(row->name, "augment") == 0; /* a name of pipeline */
         for (int i = 0; i < LK_COUNT(outside); i++)
             is_outside |= strcmp(row->name, outside[i]) == 0;
         if (!is_outside)

@@ -83,6 +83,8 @@ static struct word find_word(enum lk_reference kind, int index)
         if (index == 0)
             return (struct word){"settings", lk_settings_table};
         break;
+    case LK_REFERENCE_CALLBACK:
+        return (struct word){lk_callback_kind_name(index), lk_callback_kind_options(index)};
     }
     return (struct word){0};
 }

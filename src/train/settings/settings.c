@@ -89,8 +89,9 @@ const struct lk_option lk_settings_table[] = {
     {.name = "validation",
      TEXT(validation),
      .standard = "",
-     .help = "validation data, a SPEC; none: the part val of data, else its part test; off: no "
-             "validation"},
+     .help =
+         "validation data, a SPEC; 10%: that share of data, held out; none: the part val of "
+         "data, else its part test; off: no validation"},
     {.name = "max_bad",
      TEXT(max_bad),
      .standard = "1%",
@@ -312,6 +313,12 @@ const struct lk_option lk_settings_table[] = {
      AT(drop_remainder),
      .standard = "false",
      .help = "leave out the last batch of an epoch where it is not full"},
+    {.name = "callbacks",
+     TEXT(callbacks),
+     .standard = "",
+     .help = "what is done at steps, evaluations and checkpoints: early_stopping patience=3 | "
+             "csv_log"},
+    {.name = "callback", TEXT(callbacks), .standard = "", .help = "one more of them"},
     {.name = "checkpoint_every",
      .kind = LK_OPTION_INT,
      AT(checkpoint_every),
@@ -405,6 +412,35 @@ static enum lk_status set_pipeline(struct lk_settings *settings, const char *nam
     return LK_OK;
 }
 
+/* Equal callbacks become equal texts. */
+static enum lk_status set_callbacks(struct lk_settings *settings, const char *name,
+                                    const char *value)
+{
+    char text[2 * LK_CALLBACKS_TEXT + 8], normal[LK_CALLBACKS_TEXT];
+    const bool adds = strcmp(name, "callback") == 0;
+    snprintf(text, sizeof text, "%s%s%.*s", adds ? settings->callbacks : "", adds ? " | " : "",
+             LK_CALLBACKS_TEXT, value);
+    LK_TRY(lk_callbacks_normalize(text, normal));
+    return lk_option_set(lk_settings_table, settings, "callbacks", normal);
+}
+
+enum lk_status lk_settings_add_callback(struct lk_settings *settings,
+                                        const struct lk_callback *callback)
+{
+    const int count = settings->own_callback_count;
+    if (!callback->name || !*callback->name || !callback->call)
+        return lk_fail(LK_E_ARGUMENT, "a callback has no name or no function");
+    for (int i = 0; i < count; i++)
+        if (strcmp(settings->own_callbacks[i].name, callback->name) == 0)
+            return lk_fail(LK_E_ARGUMENT, "there are two callbacks '%s'", callback->name);
+    if (count == LK_MOST_OWN_CALLBACKS)
+        return lk_fail(LK_E_ARGUMENT, "more than %d callbacks, '%s' is one too many", count,
+                       callback->name);
+    settings->own_callbacks[count] = *callback;
+    settings->own_callback_count++;
+    return LK_OK;
+}
+
 /* What else would be refused only when training begins, without the place where it stands. */
 static enum lk_status check_value(const char *name, const char *value)
 {
@@ -455,6 +491,8 @@ enum lk_status lk_settings_set(struct lk_settings *settings, const char *name,
         return set_pipeline(settings, name, value, false);
     if (strcmp(name, "pipeline") == 0 || strcmp(name, "augment") == 0)
         return set_pipeline(settings, name, value, true);
+    if (strcmp(name, "callbacks") == 0 || strcmp(name, "callback") == 0)
+        return set_callbacks(settings, name, value);
     if (strcmp(name, "max_bad") == 0)
         LK_TRY(lk_broken_check_most(value));
     LK_TRY(lk_option_set(lk_settings_table, settings, name, value));

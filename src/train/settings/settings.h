@@ -6,6 +6,7 @@
 #include "base/option.h"
 #include "base/text.h"
 #include "optim/optimizer.h"
+#include "train/callbacks/callbacks.h"
 #include <lockstep/model.h>
 #include <lockstep/train.h>
 
@@ -38,6 +39,9 @@ struct lk_settings {
     bool shuffle, drop_remainder, fresh, skip_mismatch;
     char profile[512];
     int64_t profile_steps;
+    char callbacks[1024]; /* as lk_callbacks_normalize() has them */
+    struct lk_callback own_callbacks[LK_MOST_OWN_CALLBACKS];
+    int own_callback_count;
     char *model_text;      /* of an inline model in a run file; NULL: none */
     char model_where[512]; /* that file */
 };
@@ -51,6 +55,10 @@ LK_MUST_CHECK enum lk_status lk_settings_copy(const struct lk_settings *settings
 
 /* The settings as a run file that lk_settings_read() takes. The caller frees the text. */
 LK_MUST_CHECK enum lk_status lk_settings_print(const struct lk_settings *settings, char **text);
+
+/* Validation on a share, "10%", becomes data that holds it out: "folder:photos,val=10%".
+ * fails: LK_E_ARGUMENT: the data holds a share out already, or its SPEC becomes too long */
+LK_MUST_CHECK enum lk_status lk_settings_hold_out(struct lk_settings *settings);
 
 /* Settings of a run that are others than before; {0} is none. */
 struct lk_setting_changes {

@@ -1,6 +1,6 @@
 /* Fits a model of the zoo to its data: input and classes that the settings leave open are those
  * of the run that goes on, else those of the data. */
-#include "train/fit.h"
+#include "train/settings/fit.h"
 
 #include "base/fail.h"
 #include "base/log.h"

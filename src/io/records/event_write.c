@@ -1,0 +1,216 @@
+/* Encodes the records of TensorBoard's event files. */
+#include "io/records/event_write.h"
+
+#include "base/fail.h"
+#include "io/records/tfrecord_write.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Kinds of fields, and the numbers of those that are written. */
+enum { VARINT = 0, EIGHT_BYTES = 1, WITH_LENGTH = 2, FOUR_BYTES = 5 };
+enum { EVENT_TIME = 1, EVENT_STEP, EVENT_VERSION, EVENT_SUMMARY = 5 };
+enum { VALUE_TAG = 1, VALUE_NUMBER, VALUE_HISTOGRAM = 5, VALUE_TENSOR = 8, VALUE_METADATA };
+enum { TENSOR_TYPE = 1, TENSOR_SHAPE, TENSOR_STRINGS = 8, TYPE_STRING = 7 };
+enum { METADATA_PLUGIN = 1, METADATA_CLASS = 4, PLUGIN_NAME = 1, CLASS_TENSOR = 2 };
+enum { HISTOGRAM_LIMITS = 6, HISTOGRAM_COUNTS = 7 };
+
+/* --- fields ----------------------------------------------------------------------------- */
+
+static void put(struct lk_summary *to, const void *data, size_t bytes)
+{
+    if (to->used + bytes > to->room && !to->failed) {
+        const size_t room = 2 * (to->used + bytes);
+        uint8_t *grown = realloc(to->bytes, room);
+        to->failed = !grown;
+        to->bytes = grown ? grown : to->bytes;
+        to->room = grown ? room : to->room;
+    }
+    if (to->failed || bytes == 0)
+        return;
+    memcpy(to->bytes + to->used, data, bytes);
+    to->used += bytes;
+}
+
+static void put_number(struct lk_summary *to, uint64_t value)
+{
+    do {
+        const uint8_t byte = (uint8_t)((value & 127) | (value > 127 ? 128 : 0));
+        put(to, &byte, 1);
+        value >>= 7;
+    } while (value);
+}
+
+static void put_key(struct lk_summary *to, int field, int kind)
+{
+    put_number(to, (uint64_t)(field << 3 | kind));
+}
+
+static void put_whole(struct lk_summary *to, int field, uint64_t value)
+{
+    put_key(to, field, VARINT);
+    put_number(to, value);
+}
+
+/* Little-endian, on any host. */
+static void put_double(struct lk_summary *to, double value)
+{
+    uint64_t bits;
+    uint8_t bytes[8];
+    memcpy(&bits, &value, sizeof bits);
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(bits >> 8 * i);
+    put(to, bytes, sizeof bytes);
+}
+
+static void put_double_field(struct lk_summary *to, int field, double value)
+{
+    put_key(to, field, EIGHT_BYTES);
+    put_double(to, value);
+}
+
+static void put_float_field(struct lk_summary *to, int field, double value)
+{
+    const float narrow = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    const uint8_t bytes[] = {(uint8_t)bits, (uint8_t)(bits >> 8), (uint8_t)(bits >> 16),
+                             (uint8_t)(bits >> 24)};
+    put_key(to, field, FOUR_BYTES);
+    put(to, bytes, sizeof bytes);
+}
+
+static void put_bytes(struct lk_summary *to, int field, const void *data, size_t bytes)
+{
+    put_key(to, field, WITH_LENGTH);
+    put_number(to, bytes);
+    put(to, data, bytes);
+}
+
+static void put_text(struct lk_summary *to, int field, const char *text)
+{
+    put_bytes(to, field, text, strlen(text));
+}
+
+/* Puts a message into one that holds it, and releases it. */
+static void put_message(struct lk_summary *to, int field, struct lk_summary *message)
+{
+    put_bytes(to, field, message->bytes, message->used);
+    to->failed |= message->failed;
+    free(message->bytes);
+}
+
+/* --- values ----------------------------------------------------------------------------- */
+
+void lk_histogram_make(const float *values, int64_t count, struct lk_histogram *histogram)
+{
+    struct lk_histogram h = {.least = INFINITY, .most = -INFINITY};
+    for (int64_t i = 0; i < count; i++) {
+        if (!isfinite(values[i]))
+            continue;
+        h.least = fmin(h.least, values[i]);
+        h.most = fmax(h.most, values[i]);
+        h.sum += values[i];
+        h.sum_of_squares += (double)values[i] * values[i];
+        h.count++;
+    }
+    const double width = (h.most - h.least) / LK_HISTOGRAM_BUCKETS;
+    for (int64_t i = 0; i < count; i++)
+        if (isfinite(values[i])) {
+            const int bucket = width > 0 ? (int)((values[i] - h.least) / width) : 0;
+            h.counts[bucket < LK_HISTOGRAM_BUCKETS ? bucket : LK_HISTOGRAM_BUCKETS - 1]++;
+        }
+    if (h.count == 0)
+        h.least = h.most = 0;
+    *histogram = h;
+}
+
+void lk_summary_add_number(struct lk_summary *summary, const char *tag, double value)
+{
+    struct lk_summary made = {0};
+    put_text(&made, VALUE_TAG, tag);
+    put_float_field(&made, VALUE_NUMBER, value);
+    put_message(summary, 1, &made);
+}
+
+/* Numbers that are all equal have one bucket. */
+static int bucket_count(const struct lk_histogram *h)
+{
+    return h->most > h->least ? LK_HISTOGRAM_BUCKETS : 1;
+}
+
+static double bucket_limit(const struct lk_histogram *h, int bucket)
+{
+    return bucket + 1 == bucket_count(h)
+               ? h->most
+               : h->least + (h->most - h->least) * (bucket + 1) / LK_HISTOGRAM_BUCKETS;
+}
+
+void lk_summary_add_histogram(struct lk_summary *summary, const char *tag,
+                              const struct lk_histogram *h)
+{
+    struct lk_summary made = {0}, histogram = {0}, limits = {0}, counts = {0};
+    const double head[] = {h->least, h->most, (double)h->count, h->sum, h->sum_of_squares};
+    for (int i = 0; i < LK_COUNT(head); i++)
+        put_double_field(&histogram, i + 1, head[i]);
+    for (int i = 0; i < bucket_count(h); i++) {
+        put_double(&limits, bucket_limit(h, i));
+        put_double(&counts, (double)h->counts[i]);
+    }
+    put_message(&histogram, HISTOGRAM_LIMITS, &limits);
+    put_message(&histogram, HISTOGRAM_COUNTS, &counts);
+    put_text(&made, VALUE_TAG, tag);
+    put_message(&made, VALUE_HISTOGRAM, &histogram);
+    put_message(summary, 1, &made);
+}
+
+void lk_summary_add_text(struct lk_summary *summary, const char *tag, const char *text)
+{
+    struct lk_summary made = {0}, tensor = {0}, metadata = {0}, plugin = {0};
+    put_text(&made, VALUE_TAG, tag);
+    put_whole(&tensor, TENSOR_TYPE, TYPE_STRING);
+    put_bytes(&tensor, TENSOR_SHAPE, "", 0); /* of no dimension */
+    put_text(&tensor, TENSOR_STRINGS, text);
+    put_message(&made, VALUE_TENSOR, &tensor);
+    put_text(&plugin, PLUGIN_NAME, "text");
+    put_message(&metadata, METADATA_PLUGIN, &plugin);
+    put_whole(&metadata, METADATA_CLASS, CLASS_TENSOR);
+    put_message(&made, VALUE_METADATA, &metadata);
+    put_message(summary, 1, &made);
+}
+
+/* --- records ---------------------------------------------------------------------------- */
+
+/* Releases the event. */
+static enum lk_status write_event(FILE *file, const char *path, struct lk_summary *event)
+{
+    struct lk_tfrecord_frame frame;
+    enum lk_status status = LK_OK;
+    if (event->failed) {
+        status = lk_fail_memory("an event of TensorBoard", event->room);
+    } else {
+        lk_tfrecord_frame(event->bytes, event->used, &frame);
+        status = lk_tfrecord_write(file, path, event->bytes, event->used, &frame);
+    }
+    free(event->bytes);
+    return status;
+}
+
+enum lk_status lk_event_file_begin(FILE *file, const char *path, double wall_time)
+{
+    struct lk_summary event = {0};
+    put_double_field(&event, EVENT_TIME, wall_time);
+    put_text(&event, EVENT_VERSION, "brain.Event:2");
+    return write_event(file, path, &event);
+}
+
+enum lk_status lk_event_file_add(FILE *file, const char *path, double wall_time, int64_t step,
+                                 struct lk_summary *summary)
+{
+    struct lk_summary event = {0};
+    put_double_field(&event, EVENT_TIME, wall_time);
+    put_whole(&event, EVENT_STEP, (uint64_t)step);
+    put_message(&event, EVENT_SUMMARY, summary);
+    *summary = (struct lk_summary){0};
+    return write_event(file, path, &event);
+}

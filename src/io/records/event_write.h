@@ -1,0 +1,49 @@
+/* Writes the event files that TensorBoard reads: records of what has a name, a step and a time.
+ * Floor 1. Knows bytes and numbers only.
+ * source: tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto and
+ * tensor.proto; protobuf.dev, Encoding */
+#ifndef LK_IO_EVENT_WRITE_H
+#define LK_IO_EVENT_WRITE_H
+
+#include <lockstep/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Values of one step under their names (tags), as they are encoded. {0} is empty; the owner
+ * frees `bytes`. */
+struct lk_summary {
+    uint8_t *bytes;
+    size_t used, room;
+    bool failed; /* memory ran out: it is incomplete */
+};
+
+/* How numbers are spread: `counts` of them in LK_HISTOGRAM_BUCKETS runs of equal width between
+ * least and most. */
+enum { LK_HISTOGRAM_BUCKETS = 30 };
+struct lk_histogram {
+    double least, most, sum, sum_of_squares;
+    int64_t count; /* of finite numbers; the others are left out */
+    int64_t counts[LK_HISTOGRAM_BUCKETS];
+};
+
+/* values [count] */
+void lk_histogram_make(const float *values, int64_t count, struct lk_histogram *histogram);
+
+/* Append a value; nothing happens after a failure. A text may be Markdown. */
+void lk_summary_add_number(struct lk_summary *summary, const char *tag, double value);
+void lk_summary_add_histogram(struct lk_summary *summary, const char *tag,
+                              const struct lk_histogram *histogram);
+void lk_summary_add_text(struct lk_summary *summary, const char *tag, const char *text);
+
+/* Appends the record that a file begins with. wall_time: seconds since 1970.
+ * fails: LK_E_IO, naming `path`; LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_event_file_begin(FILE *file, const char *path,
+                                                 double wall_time);
+
+/* Appends the values as a record, and empties the summary. fails: as above */
+LK_MUST_CHECK enum lk_status lk_event_file_add(FILE *file, const char *path, double wall_time,
+                                               int64_t step, struct lk_summary *summary);
+
+#endif

@@ -1,0 +1,107 @@
+/* The inside of callbacks: what a kind of them is. Floor 8. Private to src/train/callbacks; a
+ * new kind is a file with a row of struct lk_callback_kind, and its name in callbacks.c. */
+#ifndef LK_TRAIN_CALLBACKS_KINDS_H
+#define LK_TRAIN_CALLBACKS_KINDS_H
+
+#include "base/option.h"
+#include "train/callbacks/callbacks.h"
+#include <stdio.h>
+
+struct lk_called {
+    const struct lk_callback_kind *kind;
+    const struct lk_callback_site *site;
+    void *options, *state; /* of the kind's sizes; `state` goes into checkpoints */
+    void *memory;          /* (optional) of the kind's own; close() releases it */
+};
+
+/* What has an epoch that is over. */
+struct lk_epoch {
+    int64_t number; /* from 0 */
+    int64_t step;   /* done */
+    struct lk_figures figures;
+};
+
+/* Verbs that a kind does not need are NULL. Those with a wish add to it. */
+struct lk_callback_kind {
+    const char *name;
+    const struct lk_option *options, *state; /* state NULL: it has none */
+    size_t options_bytes, state_bytes;
+    bool needs_run; /* a run directory */
+
+    /* fails: LK_E_ARGUMENT for options that do not fit one another or the training */
+    enum lk_status (*check)(const void *options, const struct lk_callback_site *site);
+
+    /* Begins after `step` steps, with the state that a checkpoint had, or zeros. */
+    enum lk_status (*open)(struct lk_called *called, int64_t step);
+    enum lk_status (*see_step)(struct lk_called *called, const struct lk_event *event,
+                               struct lk_callback_wish *wish);
+
+    /* Adds figures to an epoch, before any callback sees it. */
+    void (*measure)(struct lk_called *called, struct lk_epoch *epoch);
+    enum lk_status (*see_epoch)(struct lk_called *called, const struct lk_epoch *epoch,
+                                struct lk_callback_wish *wish);
+
+    /* Between steps, none of which is on its way. saves: a checkpoint is going to be written */
+    enum lk_status (*pause)(struct lk_called *called, int64_t step, bool saves,
+                            struct lk_callback_wish *wish);
+    int64_t (*pause_every)(const struct lk_called *called); /* steps; 0: at none of its own */
+    int64_t (*save_every)(const struct lk_called *called);  /* steps between checkpoints */
+
+    /* After the last step. */
+    void (*end)(struct lk_called *called, struct lk_callback_wish *wish);
+
+    /* Adds the steps of checkpoints that are to be kept, 8 at most; may set how many of the
+     * newest are. */
+    int (*keep)(const struct lk_called *called, int64_t *steps, int *newest);
+
+    /* The checkpoint of `step` steps was written at `path`. */
+    enum lk_status (*saved)(struct lk_called *called, int64_t step, const char *path);
+
+    /* Brings to the state what is in files; is_durable: and the files to disk. */
+    enum lk_status (*flush)(struct lk_called *called, bool is_durable);
+    void (*close)(struct lk_called *called);
+};
+
+extern const struct lk_callback_kind lk_early_stopping, lk_save_checkpoint,
+    lk_reduce_on_plateau, lk_stop_on_nan, lk_stop_at, lk_stop_file, lk_csv_log, lk_time_history,
+    lk_tensorboard;
+
+/* Adds to a wish that training stops, if nothing stronger does. */
+void lk_wish_stop(struct lk_callback_wish *wish, enum lk_callback_stop stop, const char *format,
+                  ...) __attribute__((format(printf, 3, 4)));
+
+/* The figure that a callback monitors. fails: LK_E_ARGUMENT: the epoch has none */
+LK_MUST_CHECK enum lk_status lk_epoch_find(const struct lk_epoch *epoch,
+                                           const struct lk_called *called, const char *monitor,
+                                           double *value);
+
+/* Whether the training will have that figure. fails: LK_E_ARGUMENT, with the nearest one */
+LK_MUST_CHECK enum lk_status lk_monitor_check(const char *monitor,
+                                              const struct lk_callback_site *site);
+
+/* A bound that need not be there: "" is none. fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_bound_read(const char *name, const char *text, bool *is_there,
+                                           double *bound);
+
+/* A file of a run that grows. {0} is none. */
+struct lk_log_file {
+    char path[1024];
+    FILE *file;
+    int64_t begun; /* bytes that were there */
+};
+
+/* Opens it behind its first `bytes` bytes; those behind are removed. A relative path is one
+ * below the run directory. fails: LK_E_IO; LK_E_ARGUMENT: bytes is 0, and what would be removed
+ * does not begin with `beginning` (NULL: may begin with anything) */
+LK_MUST_CHECK enum lk_status lk_log_file_open(struct lk_log_file *log, const char *run,
+                                              const char *path, int64_t bytes,
+                                              const char *beginning);
+
+/* Writes what was added and tells how long the file is; is_durable: syncs it. fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_log_file_flush(struct lk_log_file *log, bool is_durable,
+                                               int64_t *bytes);
+void lk_log_file_close(struct lk_log_file *log);
+
+#define LK_CALLED_OPTION(type, field) .name = #field, .offset = offsetof(type, field)
+
+#endif

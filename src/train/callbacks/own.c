@@ -1,0 +1,97 @@
+/* Callbacks of programs, and what they reply. */
+#include "train/callbacks/internal.h"
+
+#include "base/fail.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct lk_callback_reply {
+    struct lk_callbacks *callbacks;
+    const struct lk_callback *callback;
+    const struct lk_event *event;
+};
+
+void lk_callback_stop(struct lk_callback_reply *reply)
+{
+    struct lk_callbacks *callbacks = reply->callbacks;
+    lk_wish_stop(&callbacks->wish, LK_CALLBACK_ENDS, "%s has ended the training",
+                 reply->callback->name);
+    if (callbacks->wish.stop == LK_CALLBACK_ENDS && !callbacks->wish.own)
+        callbacks->wish.own = reply->callback->name;
+}
+
+enum lk_status lk_callback_set_lr(struct lk_callback_reply *reply, double lr)
+{
+    struct lk_callback_rates *rates = &reply->callbacks->sums.rates;
+    const struct lk_callback_site *site = &reply->callbacks->site;
+    const bool is_step = reply->event->kind == LK_EVENT_STEP;
+    const int most = LK_COUNT(rates->rates);
+    if (!(lr >= 0) || !isfinite(lr))
+        return lk_fail(LK_E_ARGUMENT, "callback '%s': %g is no learning rate",
+                       reply->callback->name, lr);
+    if (site->ranks > 1 && reply->event->kind != LK_EVENT_EVALUATION)
+        return lk_fail(LK_E_ARGUMENT,
+                       "callback '%s': in a job of several ranks the learning rate can be set "
+                       "at evaluations alone",
+                       reply->callback->name);
+    memmove(rates->rates + 1, rates->rates, sizeof rates->rates - sizeof rates->rates[0]);
+    memmove(rates->from + 1, rates->from, sizeof rates->from - sizeof rates->from[0]);
+    rates->rates[0] = lr;
+    rates->from[0] = reply->event->step + 1 + (is_step ? site->ahead : 0);
+    rates->count = rates->count < most ? rates->count + 1 : most;
+    return LK_OK;
+}
+
+double lk_callbacks_rate(const struct lk_callbacks *callbacks, double rate, int64_t step)
+{
+    const struct lk_callback_rates *rates = &callbacks->sums.rates;
+    for (int i = 0; i < rates->count; i++)
+        if (rates->from[i] <= step)
+            return rates->rates[i] > 0 ? rates->rates[i] : rate;
+    return rate;
+}
+
+struct lk_callback_rates *lk_callbacks_rates(struct lk_callbacks *callbacks)
+{
+    return &callbacks->sums.rates;
+}
+
+enum lk_status lk_callback_add_figure(struct lk_callback_reply *reply, const char *name,
+                                      double value)
+{
+    struct lk_callbacks *callbacks = reply->callbacks;
+    const enum lk_event_kind kind = reply->event->kind;
+    const int i = callbacks->added_count;
+    if (kind != LK_EVENT_STEP && kind != LK_EVENT_EVALUATION)
+        return lk_fail(LK_E_ARGUMENT,
+                       "callback '%s': figure '%s' is for a step or an evaluation, this event "
+                       "is neither",
+                       reply->callback->name, name);
+    if (i == LK_MOST_ADDED_FIGURES || !*name || strlen(name) >= LK_ADDED_NAME)
+        return lk_fail(LK_E_ARGUMENT,
+                       "callback '%s': figure '%s' has no name or one of more than %d "
+                       "characters, or is one of more than %d",
+                       reply->callback->name, name, LK_ADDED_NAME - 1, LK_MOST_ADDED_FIGURES);
+    memcpy(callbacks->names[i], name, strlen(name) + 1);
+    callbacks->added[i] = (struct lk_figure){callbacks->names[i], value};
+    callbacks->added_count++;
+    return LK_OK;
+}
+
+enum lk_status lk_own_callbacks_see(struct lk_callbacks *callbacks, struct lk_event *event)
+{
+    const struct lk_callback_site *site = &callbacks->site;
+    callbacks->added_count = 0;
+    for (int i = 0; i < site->own_count; i++) {
+        struct lk_callback_reply reply = {callbacks, &site->own[i], event};
+        const enum lk_status status = site->own[i].call(site->own[i].context, event, &reply);
+        if (status != LK_OK) {
+            (void)!lk_fail(status, "it has failed: %s", lk_status_text(status));
+            return lk_fail_within(status, "callback '%s'", site->own[i].name);
+        }
+    }
+    event->figures = callbacks->added;
+    event->figure_count = callbacks->added_count;
+    return LK_OK;
+}

@@ -1,0 +1,213 @@
+/* tensorboard: event files of TensorBoard, as keras.callbacks.TensorBoard lays them out: one of
+ * the training and one of the validation. */
+#include "base/fail.h"
+#include "graph/replica.h"
+#include "io/file.h"
+#include "io/records/event_write.h"
+#include "train/callbacks/kinds.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct options {
+    char folder[512];
+    int64_t every, histograms;
+};
+
+struct state {
+    int64_t train_bytes, validation_bytes;
+};
+
+struct memory {
+    struct lk_log_file train, validation;
+    struct lk_summary histograms;
+};
+
+#define OPTION(field) LK_CALLED_OPTION(struct options, field)
+#define STATE(field) LK_CALLED_OPTION(struct state, field)
+
+static const struct lk_option options_table[] = {
+    {OPTION(folder), .kind = LK_OPTION_TEXT, .count = 512, .standard = "tensorboard",
+     .help =
+         "where train/ and validation/ are, below the run directory unless it begins with /"},
+    {OPTION(every), .kind = LK_OPTION_INT, .max = 1e15, .standard = "0",
+     .help = "steps between figures of single steps; 0: epochs alone"},
+    {OPTION(histograms), .kind = LK_OPTION_INT, .max = 1e15, .standard = "0",
+     .help = "steps between histograms of all parameters; 0: none"},
+    {0},
+};
+
+static const struct lk_option state_table[] = {
+    {STATE(train_bytes), .kind = LK_OPTION_INT, .standard = "0"},
+    {STATE(validation_bytes), .kind = LK_OPTION_INT, .standard = "0"},
+    {0},
+};
+
+static double wall_time(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Opens a writer's file; one that is new has the record that files begin with. */
+static enum lk_status open_writer(const struct lk_called *called, const char *writer,
+                                  int64_t bytes, struct lk_log_file *log)
+{
+    const struct options *o = called->options;
+    char folder[1100], path[700];
+    const bool is_below = *o->folder != '/';
+    snprintf(path, sizeof path, "%s/%s/events.out.tfevents.0.lockstep", o->folder, writer);
+    snprintf(folder, sizeof folder, "%.512s%s%.512s/%s", is_below ? called->site->run : "",
+             is_below ? "/" : "", o->folder, writer);
+    LK_TRY(lk_folder_make(folder));
+    LK_TRY(lk_log_file_open(log, called->site->run, path, bytes, NULL));
+    return log->begun > 0 ? LK_OK : lk_event_file_begin(log->file, log->path, wall_time());
+}
+
+/* All settings, as TensorBoard shows preformatted text. */
+static enum lk_status put_settings(const struct lk_called *called)
+{
+    struct memory *m = called->memory;
+    struct lk_summary summary = {0};
+    const char *from = called->site->settings;
+    char *text = malloc(5 * strlen(from) + 8), *to = text;
+    if (!text)
+        return lk_fail_memory("settings", 5 * strlen(from));
+    for (bool begins = true; *from; from++) { /* Markdown: what is indented is shown as it is */
+        to += sprintf(to, "%s%c", begins ? "    " : "", *from);
+        begins = *from == '\n';
+    }
+    *to = '\0';
+    lk_summary_add_text(&summary, "settings", text);
+    free(text);
+    return lk_event_file_add(m->train.file, m->train.path, wall_time(), 0, &summary);
+}
+
+static enum lk_status flush(struct lk_called *called, bool is_durable)
+{
+    struct memory *m = called->memory;
+    struct state *s = called->state;
+    LK_TRY(lk_log_file_flush(&m->train, is_durable, &s->train_bytes));
+    return lk_log_file_flush(&m->validation, is_durable, &s->validation_bytes);
+}
+
+static enum lk_status begin(struct lk_called *called, int64_t step)
+{
+    const struct state *s = called->state;
+    struct memory *m = calloc(1, sizeof *m);
+    (void)step;
+    if (!m)
+        return lk_fail_memory("event files", sizeof *m);
+    called->memory = m;
+    LK_TRY(open_writer(called, "train", s->train_bytes, &m->train));
+    if (called->site->has_validation)
+        LK_TRY(open_writer(called, "validation", s->validation_bytes, &m->validation));
+    if (m->train.begun == 0)
+        LK_TRY(put_settings(called));
+    return flush(called, false);
+}
+
+static enum lk_status see_step(struct lk_called *called, const struct lk_event *event,
+                               struct lk_callback_wish *wish)
+{
+    const struct options *o = called->options;
+    struct memory *m = called->memory;
+    struct lk_summary summary = {0};
+    (void)wish;
+    if (o->every == 0 || event->step % o->every != 0)
+        return LK_OK;
+    lk_summary_add_number(&summary, "batch_loss", event->loss);
+    if (!isnan(event->accuracy))
+        lk_summary_add_number(&summary, "batch_accuracy", event->accuracy);
+    lk_summary_add_number(&summary, "batch_learning_rate", event->lr);
+    lk_summary_add_number(&summary, "batch_samples_per_second", event->samples_per_s);
+    for (int i = 0; i < event->figure_count; i++) {
+        char tag[LK_FIGURE_NAME];
+        snprintf(tag, sizeof tag, "batch_%.100s", event->figures[i].name);
+        lk_summary_add_number(&summary, tag, event->figures[i].value);
+    }
+    return lk_event_file_add(m->train.file, m->train.path, wall_time(), event->step, &summary);
+}
+
+/* epoch_loss, ...: those of the validation have the same names in the other file. */
+static enum lk_status see_epoch(struct lk_called *called, const struct lk_epoch *epoch,
+                                struct lk_callback_wish *wish)
+{
+    struct memory *m = called->memory;
+    struct lk_summary train = {0}, validation = {0};
+    (void)wish;
+    for (int i = 0; i < epoch->figures.count; i++) {
+        const struct lk_named_figure *figure = &epoch->figures.items[i];
+        const bool is_val = strncmp(figure->name, "val_", 4) == 0 && m->validation.file;
+        const char *name =
+            strcmp(figure->name, "lr") == 0 ? "learning_rate" : figure->name + (is_val ? 4 : 0);
+        char tag[LK_FIGURE_NAME + 8];
+        snprintf(tag, sizeof tag, "epoch_%s", name);
+        lk_summary_add_number(is_val ? &validation : &train, tag, figure->value);
+    }
+    LK_TRY(lk_event_file_add(m->train.file, m->train.path, wall_time(), epoch->number, &train));
+    if (m->validation.file)
+        LK_TRY(lk_event_file_add(m->validation.file, m->validation.path, wall_time(),
+                                 epoch->number, &validation));
+    return flush(called, false);
+}
+
+static enum lk_status add_histogram(void *context, const struct lk_param *param,
+                                    const float *values)
+{
+    struct memory *m = context;
+    struct lk_histogram histogram;
+    if (!param) { /* from the start, on another device perhaps */
+        m->histograms.used = 0;
+        return LK_OK;
+    }
+    lk_histogram_make(values, param->count, &histogram);
+    lk_summary_add_histogram(&m->histograms, param->name, &histogram);
+    return LK_OK;
+}
+
+static enum lk_status see_pause(struct lk_called *called, int64_t step, bool saves,
+                                struct lk_callback_wish *wish)
+{
+    const struct options *o = called->options;
+    struct memory *m = called->memory;
+    (void)saves;
+    (void)wish;
+    if (o->histograms == 0 || step % o->histograms != 0)
+        return LK_OK;
+    LK_TRY(called->site->each_param(called->site->trainer, m, add_histogram));
+    return lk_event_file_add(m->train.file, m->train.path, wall_time(), step, &m->histograms);
+}
+
+static int64_t pause_every(const struct lk_called *called)
+{
+    return ((const struct options *)called->options)->histograms;
+}
+
+static void leave(struct lk_called *called)
+{
+    struct memory *m = called->memory;
+    if (!m)
+        return;
+    lk_log_file_close(&m->train);
+    lk_log_file_close(&m->validation);
+    free(m->histograms.bytes);
+}
+
+const struct lk_callback_kind lk_tensorboard = {
+    .name = "tensorboard",
+    .options = options_table,
+    .state = state_table,
+    .options_bytes = sizeof(struct options),
+    .state_bytes = sizeof(struct state),
+    .needs_run = true,
+    .open = begin,
+    .see_step = see_step,
+    .see_epoch = see_epoch,
+    .pause = see_pause,
+    .pause_every = pause_every,
+    .flush = flush,
+    .close = leave,
+};
