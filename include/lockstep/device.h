@@ -40,13 +40,19 @@ LK_API LK_MUST_CHECK enum lk_status lk_device_count(int *count);
 LK_API LK_MUST_CHECK enum lk_status lk_device_query(int index, struct lk_device_info *info);
 
 /* How many devices the list `spec` names: "0", "0,2", "all", "gpu", "cpu", "0/2" (device 0 cut
- * into two equal sub-devices), "0*2" (two replicas on device 0). NULL or "": $LOCKSTEP_DEVICE,
- * else the first GPU, else the first device. fails: LK_E_ARGUMENT, LK_E_NO_DEVICE */
+ * into two equal sub-devices), "0/2.1" (the second of these), "0*2" (two replicas on device 0).
+ * NULL or "": $LOCKSTEP_DEVICE, else the first GPU, else the first device.
+ * fails: LK_E_ARGUMENT, LK_E_NO_DEVICE */
 LK_API LK_MUST_CHECK enum lk_status lk_device_list_count(const char *spec, int *count);
 
 /* Devices in each group of a list that has groups, as "0+1,2+3" has two of 2; 0: it has none.
  * fails: as lk_device_list_count */
 LK_API LK_MUST_CHECK enum lk_status lk_device_list_groups(const char *spec, int *each);
+
+/* A list of those devices of another list that are not lost, [of that list], and still take and
+ * give back numbers. fails: as lk_device_list_count */
+LK_API LK_MUST_CHECK enum lk_status lk_device_list_left(const char *spec, const bool *is_lost,
+                                                        char *left, size_t bytes, int *count);
 
 /* Opens entry `position` of the list: a context and a queue of its own. $LOCKSTEP_CLASS=gpu|cpu
  * forces the kernel class, $LOCKSTEP_VECTOR the vector width (tests do); kernels are built on

@@ -83,6 +83,13 @@ LK_API LK_MUST_CHECK enum lk_status lk_trainer_run(struct lk_trainer *trainer);
  */
 LK_API void lk_trainer_stop(struct lk_trainer *trainer);
 
+/* Once lk_trainer_run() has failed for want of devices (LK_E_DEVICE): whether the model was
+ * divided among devices of which some still work, so that the run can go on from its checkpoint
+ * with the model placed anew on those. Then it sets the devices and the places of `settings`.
+ * Destroy the trainer before the next one is made. */
+LK_API bool lk_trainer_find_left(const struct lk_trainer *trainer,
+                                 struct lk_settings *settings);
+
 /* Releases the trainer and its device. NULL is fine. */
 LK_API void lk_trainer_destroy(struct lk_trainer *trainer);
 

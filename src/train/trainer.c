@@ -12,6 +12,7 @@
 #include "model/foreign/weights.h"
 #include "train/place/place.h"
 #include "train/settings/fit.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -503,4 +504,18 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
 void lk_trainer_stop(struct lk_trainer *trainer)
 {
     atomic_store(&trainer->stop, true);
+}
+
+bool lk_trainer_find_left(const struct lk_trainer *trainer, struct lk_settings *settings)
+{
+    char left[sizeof settings->device];
+    const char *words;
+    if (!*trainer->settings->run || lk_world_size(trainer->world) > 1 ||
+        !lk_place_find_left(trainer->team, trainer->settings->device, left, sizeof left,
+                            &words))
+        return false;
+    snprintf(settings->device, sizeof settings->device, "%s", left);
+    snprintf(settings->place, sizeof settings->place, "%s", words);
+    settings->fresh = false;
+    return true;
 }

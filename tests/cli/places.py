@@ -80,6 +80,14 @@ class Places(ProgramTest):
     def first_event(self, run):
         return self.events(run)[0]['text']
 
+    def test_nothing_to_train(self):
+        """A place whose layers have no parameters."""
+        one = self.bits('one', '--steps', '12', '--device', '0', '--place', 'off')
+        bare = NET.replace('  - flatten', '  - {device: none, flatten: }')
+        self.put('bare.yaml', bare.replace('name: wide,', 'name: wide, device: last,'))
+        self.assertEqual(self.bits('bare', '--steps', '12', '--device', '0*4',
+                                   model='bare.yaml'), one)
+
     def test_branches(self):
         one = self.bits('one', '--steps', '20', '--device', '0', model='branches.yaml')
         for place in 'auto', 'left=0,right=1':
@@ -119,6 +127,20 @@ class Places(ProgramTest):
         self.assertEqual(self.bits('lost', '--steps', '20', '--device', '0*4', '--split', 'all',
                                    LOCKSTEP_FAIL='1:5'), one)
         self.assertIn('device 1', self.stderr)
+
+    def test_placed_anew(self):
+        """Where no group is left the model is placed on those devices that are."""
+        one = self.bits('one', '--steps', '20', '--device', '0', '--place', 'off')
+        for run, devices, fails, left in (('two', '0/2.0,0/2.1', '0.1:7', '0/2.0'),
+                                          ('three', '0*3', '0.2:7', '0*2')):
+            self.assertEqual(self.bits(run, '--steps', '20', '--device', devices, '--place',
+                                       'auto', LOCKSTEP_FAIL=fails), one, run)
+            self.assertIn('placed anew on what is left: --device ' + left + '\n', self.stderr)
+        failed = self.run_program('train', 'net.yaml', *self.OPTIONS, '--run', 'no', '--steps',
+                                  '20', '--device', '0*2', status=4,
+                                  environment={'LOCKSTEP_FAIL': '0:7'})
+        self.assertIn('no device is left', failed.stderr)
+        self.assertEqual(self.bits('no', '--steps', '20', '--device', '0*2', '--fresh'), one)
 
     def test_async(self):
         self.bits('async', '--steps', '12', '--device', '0*4', '--mode', 'async')

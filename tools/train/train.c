@@ -208,27 +208,48 @@ static void choose_words(struct interrupt_words *words, bool has_run)
     words->second = second;
 }
 
-static int train(const struct lk_settings *settings, struct watch *watch)
+/* Trains until the run ends; *goes_on: it can, on the devices that `settings` has then. */
+static enum lk_status train_once(struct lk_settings *settings, struct watch *watch,
+                                 bool has_run, bool *goes_on)
 {
     struct lk_trainer *trainer = NULL;
-    char run[1024] = "";
+    enum lk_status status = lk_trainer_create(settings, watch_event, watch, &trainer);
+    *goes_on = false;
+    if (status != LK_OK)
+        return status;
+    if (!has_run && !watch->is_quiet && is_first)
+        say("no run directory, nothing is kept: --run DIR keeps checkpoints and metrics");
+    interrupt_set_running(trainer);
+    status = lk_trainer_run(trainer);
+    interrupt_set_running(NULL);
+    terminal_status(NULL);
+    *goes_on = status == LK_E_DEVICE && lk_trainer_find_left(trainer, settings);
+    lk_trainer_destroy(trainer);
+    return status;
+}
+
+/* A model that is divided among devices is placed anew on those that are left, as often as
+ * there could be fewer. */
+static int train(struct lk_settings *settings, struct watch *watch)
+{
+    char run[1024] = "", devices[512];
+    bool goes_on = true;
     enum lk_status status = lk_settings_get(settings, "run", run, sizeof run);
     is_first = lk_rank() == 0;
     static struct interrupt_words words = {.stop = stop};
     if (is_first)
         choose_words(&words, *run != 0);
     interrupt_catch(&words);
-    if (status == LK_OK)
-        status = lk_trainer_create(settings, watch_event, watch, &trainer);
-    if (status == LK_OK) {
-        if (!*run && !watch->is_quiet && is_first)
-            say("no run directory, nothing is kept: --run DIR keeps checkpoints and metrics");
-        interrupt_set_running(trainer);
-        status = lk_trainer_run(trainer);
-        interrupt_set_running(NULL);
+    while (status == LK_OK && goes_on) {
+        status = train_once(settings, watch, *run != 0, &goes_on);
+        if (!goes_on)
+            break;
+        say("%s", lk_error_text());
+        lk_error_clear();
+        status = lk_settings_get(settings, "device", devices, sizeof devices);
+        say("the model is placed anew on what is left: --device %s", devices);
     }
     terminal_status(NULL);
-    lk_trainer_destroy(trainer);
     return tell(watch, status, run);
 }
 

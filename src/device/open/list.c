@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/variables.h"
+#include "device/device.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +24,12 @@ static enum lk_status add_entry(struct lk_device_list *list, struct lk_device_en
 }
 
 /* Refuses a device that an earlier word of the list names: it would get work for each of them.
- */
-static enum lk_status check_new(const struct lk_device_list *list, int index)
+ * Two parts of one are two. */
+static enum lk_status check_new(const struct lk_device_list *list, int index, int sub)
 {
     for (int i = 0; i < list->count; i++)
-        if (list->entries[i].index == index)
+        if (list->entries[i].index == index &&
+            (sub < 0 || list->entries[i].subs == 1 || list->entries[i].sub == sub))
             return lk_fail(LK_E_ARGUMENT,
                            "device %d is named twice; '%d*2' makes two replicas on it, '%d/2' "
                            "cuts it in two",
@@ -43,7 +45,7 @@ static enum lk_status add_word(struct lk_device_list *list, const char *word)
         const int before = list->count;
         for (int i = 0; i < list->known; i++)
             if (all || is_class(list->ids[i], cpu)) {
-                LK_TRY(check_new(list, i));
+                LK_TRY(check_new(list, i, -1));
                 LK_TRY(add_entry(list, (struct lk_device_entry){i, 0, 1}));
             }
         if (list->count == before)
@@ -63,15 +65,21 @@ static enum lk_status add_word(struct lk_device_list *list, const char *word)
     if (index < 0 || index >= list->known)
         return lk_fail(LK_E_NO_DEVICE, "device %ld is not there: there %s %d, numbered from 0",
                        index, list->known == 1 ? "is" : "are", list->known);
-    LK_TRY(check_new(list, (int)index));
-    if (!*end)
-        return add_entry(list, (struct lk_device_entry){(int)index, 0, 1});
     const bool cut = *end == '/', copied = *end == '*';
-    const long parts = strtol(end + 1, &end, 10);
-    if ((!cut && !copied) || *end || parts < 1 || parts > LK_MOST_DEVICES)
+    const long parts = *end ? strtol(end + 1, &end, 10) : 1;
+    const bool is_part = cut && *end == '.';
+    const long part = is_part ? strtol(end + 1, &end, 10) : -1;
+    if (*end || parts < 1 || parts > LK_MOST_DEVICES ||
+        (is_part && (part < 0 || part >= parts)))
         return lk_fail(LK_E_ARGUMENT,
-                       "device '%s': expected N, N/PARTS or N*COPIES, at most %d of them", word,
-                       LK_MOST_DEVICES);
+                       "device '%s': expected N, N/PARTS, N/PARTS.PART or N*COPIES, at most %d "
+                       "of them",
+                       word, LK_MOST_DEVICES);
+    LK_TRY(check_new(list, (int)index, (int)part));
+    if (!cut && !copied)
+        return add_entry(list, (struct lk_device_entry){(int)index, 0, 1});
+    if (is_part)
+        return add_entry(list, (struct lk_device_entry){(int)index, (int)part, (int)parts});
     for (int i = 0; i < (int)parts; i++)
         LK_TRY(add_entry(
             list, (struct lk_device_entry){(int)index, cut ? i : 0, cut ? (int)parts : 1}));
@@ -159,5 +167,66 @@ enum lk_status lk_device_list_groups(const char *spec, int *each)
     struct lk_device_list list;
     LK_TRY(lk_device_list_parse(spec, &list));
     *each = list.each;
+    return LK_OK;
+}
+
+/* Whether it still takes and gives back numbers. */
+static bool works(const char *spec, int position)
+{
+    struct lk_device *device = NULL;
+    struct lk_buffer *buffer = NULL;
+    const uint32_t sent[] = {0x12345678, 0x9abcdef0};
+    uint32_t found[LK_COUNT(sent)] = {0};
+    enum lk_status status = lk_device_open(spec, position, &device);
+    if (status == LK_OK)
+        status = lk_buffer_create(device, sizeof sent, &buffer);
+    if (status == LK_OK)
+        status = lk_buffer_write(buffer, 0, sizeof sent, sent);
+    if (status == LK_OK)
+        status = lk_buffer_read(buffer, 0, sizeof found, found);
+    lk_buffer_destroy(buffer);
+    lk_device_close(device);
+    lk_error_clear();
+    return status == LK_OK && memcmp(sent, found, sizeof sent) == 0;
+}
+
+/* "2", "0*3", "0/4.1" */
+static void print_entry(const struct lk_device_entry *entry, int copies, char *text,
+                        size_t bytes)
+{
+    const size_t used = strlen(text);
+    const char *comma = used ? "," : "";
+    if (entry->subs > 1)
+        snprintf(text + used, bytes - used, "%s%d/%d.%d", comma, entry->index, entry->subs,
+                 entry->sub);
+    else if (copies > 1)
+        snprintf(text + used, bytes - used, "%s%d*%d", comma, entry->index, copies);
+    else
+        snprintf(text + used, bytes - used, "%s%d", comma, entry->index);
+}
+
+enum lk_status lk_device_list_left(const char *spec, const bool *is_lost, char *left,
+                                   size_t bytes, int *count)
+{
+    struct lk_device_list list;
+    bool is_there[LK_MOST_DEVICES];
+    LK_TRY(lk_device_list_parse(spec, &list));
+    *count = 0;
+    *left = '\0';
+    for (int i = 0; i < list.count; i++) {
+        is_there[i] = !is_lost[i] && works(spec, i);
+        *count += is_there[i];
+    }
+    for (int i = 0; i < list.count; i++) {
+        int copies = 0;
+        for (int j = i; j < list.count; j++)
+            if (is_there[j] && list.entries[j].index == list.entries[i].index &&
+                list.entries[j].subs == 1 && list.entries[i].subs == 1) {
+                copies++;
+                is_there[j] = j == i;
+            }
+        if (is_there[i])
+            print_entry(&list.entries[i], copies, left, bytes);
+    }
     return LK_OK;
 }

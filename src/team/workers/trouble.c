@@ -32,23 +32,33 @@ static enum lk_status read_slowness(struct lk_worker *worker)
     return LK_OK;
 }
 
-/* LOCKSTEP_FAIL=1:20,0:30:hang: device 1 fails in step 20, device 0 hangs in step 30. */
+/* LOCKSTEP_FAIL=1:20,0:30:hang: device 1 fails in step 20, device 0 hangs in step 30. 0.1:20:
+ * of group 0 device 1 fails for good, which a process sees once. */
+static bool is_spent;
+
 static enum lk_status read_failures(struct lk_worker *worker)
 {
     const char *text = getenv("LOCKSTEP_FAIL");
     for (const char *at = text; at && *at;) {
         int which = 0, used = 0;
         long long step = 0;
-        if (sscanf(at, "%d:%lld%n", &which, &step, &used) != 2 || which < 0 || step < 1)
+        int place = -1;
+        if (sscanf(at, "%d.%d:%lld%n", &which, &place, &step, &used) != 3) {
+            place = -1;
+            if (sscanf(at, "%d:%lld%n", &which, &step, &used) != 2)
+                step = 0;
+        }
+        if (which < 0 || step < 1)
             return refuse("LOCKSTEP_FAIL", text, "DEVICE:STEP or DEVICE:STEP:hang, ...");
         const bool hangs = strncmp(at + used, ":hang", 5) == 0;
         at += used + (hangs ? 5 : 0);
         if (*at && *at != ',')
             return refuse("LOCKSTEP_FAIL", text, "DEVICE:STEP or DEVICE:STEP:hang, ...");
         at += *at == ',';
-        if (which == worker->position) {
+        if (which == worker->position && !(place >= 0 && is_spent)) {
             worker->trouble.fails_at = step;
             worker->trouble.hangs = hangs;
+            worker->trouble.place = place;
         }
     }
     return LK_OK;
@@ -74,6 +84,7 @@ enum lk_status lk_worker_fail(const struct lk_worker *worker, int64_t step)
         return LK_OK;
     while (worker->trouble.hangs)
         pause();
+    is_spent |= worker->trouble.place >= 0;
     return lk_fail(LK_E_DEVICE, "LOCKSTEP_FAIL asks for it in step %lld",
                    (long long)worker->trouble.fails_at);
 }

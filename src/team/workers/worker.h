@@ -101,6 +101,7 @@ struct lk_worker {
         int64_t fails_at; /* for tests (LOCKSTEP_FAIL): fails, or hangs, in this step; 0:
                            * none */
         bool hangs;
+        int place; /* of a group: the device that fails, for good; -1: none of them */
     } trouble;
 
     /* Guarded by the team's mutex. */

@@ -89,3 +89,26 @@ enum lk_status lk_place_nodes(struct lk_team *team, struct lk_model *model, cons
     LK_TRY(lk_team_call(team, place, &p));
     return *p.lacks ? lk_fail(LK_E_DEVICE_MEMORY, "%s", p.lacks) : LK_OK;
 }
+
+/* What fails is a group; which of its devices, these tell when they are tried. */
+bool lk_place_find_left(const struct lk_team *team, const char *devices, char *left,
+                        size_t bytes, const char **words)
+{
+    bool is_lost[LK_MOST_TEAM * LK_MOST_PLACES] = {false};
+    char why[1024];
+    const int places = lk_team_worker(team, 0)->places;
+    int count = 0;
+    if (places < 2 || lk_team_left(team) > 0)
+        return false;
+    for (int i = 0; i < lk_team_devices(team); i++) {
+        const struct lk_worker *worker = lk_team_worker(team, i);
+        if (worker->trouble.fails_at > 0 && worker->trouble.place >= 0)
+            is_lost[i * places + worker->trouble.place] = true;
+    }
+    snprintf(why, sizeof why, "%s", lk_error_text());
+    const enum lk_status status = lk_device_list_left(devices, is_lost, left, bytes, &count);
+    lk_error_clear();
+    (void)!lk_fail(LK_E_DEVICE, "%s", why); /* still the reason, if nothing is left */
+    *words = count > 1 ? "auto" : "off";
+    return status == LK_OK && count > 0 && count < lk_team_devices(team) * places;
+}

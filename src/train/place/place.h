@@ -17,4 +17,9 @@ LK_MUST_CHECK enum lk_status lk_place_count(const struct lk_model *model, const 
 LK_MUST_CHECK enum lk_status lk_place_nodes(struct lk_team *team, struct lk_model *model,
                                             const char *words);
 
+/* Whether some but not all devices of groups that are lost, each of them, still work: writes a
+ * list of them, and the words by which a model is placed anew on them. */
+bool lk_place_find_left(const struct lk_team *team, const char *devices, char *left,
+                        size_t bytes, const char **words);
+
 #endif
