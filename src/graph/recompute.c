@@ -8,9 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Writing a byte takes about as long as so many floating-point operations. */
-enum { FLOPS_PER_BYTE = 16 };
-
 static enum lk_status take(struct lk_replica *replica, int count, size_t bytes, void **memory)
 {
     return lk_arena_allocate(&replica->arena, (size_t)(count + 1) * bytes, memory);
@@ -161,7 +158,7 @@ double lk_recompute_op_work(const struct lk_replica *replica, int i)
 {
     const struct lk_scheduled_op *op = &replica->schedule.ops[i];
     return op->shapes.flops * (double)replica->config.batch +
-           FLOPS_PER_BYTE * (double)lk_recompute_bytes(replica, op->y);
+           LK_FLOPS_PER_BYTE * (double)lk_recompute_bytes(replica, op->y);
 }
 
 double lk_recompute_work(const struct lk_replica *replica)

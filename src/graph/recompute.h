@@ -9,6 +9,9 @@
 
 struct lk_replica;
 
+/* Writing a byte takes about as long as so many floating-point operations. */
+enum { LK_FLOPS_PER_BYTE = 16 };
+
 /* Operations lie in segments: neighbours. A value that only operations of its own segment read
  * is dropped: it is not kept from forward to backward. When backward comes to the last
  * operation of a segment, it first runs those again whose dropped values it will read. A

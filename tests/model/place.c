@@ -293,6 +293,24 @@ static void tells_what_each_holds(void **state)
     lk_device_close(device);
 }
 
+/* A million weights in a small batch take longer than twice as many operations: they are read,
+ * and so are their gradients. */
+static void weights_are_work(void **state)
+{
+    (void)state;
+    struct lk_device *device = open_device(0);
+    struct lk_division division;
+    struct lk_model *model = read_model(
+        "input: [32, 32, 16]\nlayers:\n- conv2d: {filters: 16, kernel: 3, padding: same}\n"
+        "- flatten\n- {name: wide, dense: {units: 64}}\n- dense: {units: 3}\n- softmax\n");
+    assert_int_equal(divide(model, "wide=1", device, 2, 8, &division), LK_OK);
+    const double of_conv = lk_node_info(lk_graph_node(lk_model_graph(model), 1)).flops;
+    assert_true(of_conv > 2 * lk_node_info(lk_graph_find(lk_model_graph(model), "wide")).flops);
+    assert_true(division.places[1].work > 0.6);
+    lk_model_destroy(model);
+    lk_device_close(device);
+}
+
 /* Zoo models: places in the order of the text, about as much work at each. */
 static void auto_balances(void **state)
 {
@@ -430,8 +448,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(texts_name_devices),    TEST(refuses_odd_devices), TEST(devices_change_no_model),
         TEST(words_place_nodes),     TEST(refuses_words),       TEST(refuses_circles),
-        TEST(tells_what_each_holds), TEST(auto_balances),       TEST(auto_parts_branches),
-        TEST(auto_fits_memory),      TEST(auto_refuses),
+        TEST(tells_what_each_holds), TEST(weights_are_work),    TEST(auto_balances),
+        TEST(auto_parts_branches),   TEST(auto_fits_memory),    TEST(auto_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,21 @@
 
 _Static_assert((int)LK_MOST_PLACE_CROSSINGS == (int)LK_MOST_CROSSINGS, "room for all");
 
+/* Bytes of weights that are read forward, and for dx; of gradients, which each shard writes and
+ * which are read to be added. Where images are small and layers wide they take most of the
+ * time. Of tables few rows are read. */
+static double weight_bytes(const struct lk_replica *replica, int i, bool wants_dx)
+{
+    const struct lk_scheduled_op *op = &replica->schedule.ops[i];
+    const int times = 1 + wants_dx + (op->wants_dw ? 2 * replica->tiling.shards : 0);
+    double bytes = 0;
+    for (int j = 0; j < op->shapes.params; j++)
+        if (!op->shapes.param[j].is_rows)
+            bytes += (double)lk_shape_count(&op->shapes.param[j].shape) *
+                     (double)lk_dtype_bytes(replica->config.real);
+    return bytes * times;
+}
+
 /* Each gradient takes about as long as forward. */
 double lk_place_work(const struct lk_replica *replica, int i)
 {
@@ -13,7 +28,10 @@ double lk_place_work(const struct lk_replica *replica, int i)
     bool wants_dx = false;
     for (int j = 0; j < op->shapes.inputs; j++)
         wants_dx |= op->wants_dx[j];
-    return op->crossing ? 0 : lk_recompute_op_work(replica, i) * (1 + wants_dx + op->wants_dw);
+    if (op->crossing)
+        return 0;
+    return lk_recompute_op_work(replica, i) * (1 + wants_dx + op->wants_dw) +
+           LK_FLOPS_PER_BYTE * weight_bytes(replica, i, wants_dx);
 }
 
 /* All replicas of a place share weights, gradients and what the optimizer keeps. */
