@@ -30,7 +30,8 @@ class PairsTest(ProgramTest):
         self.teach('halves', '--steps', '8', *short, '--device', '0/2', '--split', 'all')
         for steps in '5', '8':
             self.teach('parts', '--steps', steps, *short)
-        hashes = [self.sha256(run) for run in ('one', 'halves', 'parts')]
+        self.teach('placed', '--steps', '8', *short, '--device', '0/2', '--place', 'a=0,b=1')
+        hashes = [self.sha256(run) for run in ('one', 'halves', 'parts', 'placed')]
         self.assertEqual(len(set(hashes)), 1, hashes)
 
 
@@ -57,7 +58,7 @@ class DrawnPairs(PairsTest):
         self.assertGreater(self.judge('layer')['accuracy'], 0.62)
 
     def test_same_bits(self):
-        """On halves of a device, and after going on."""
+        """On halves of a device, after going on, and with a device for each branch."""
         self.check_bits()
 
     def test_shows_what_it_is(self):
@@ -108,7 +109,7 @@ class PairsOfTexts(PairsTest):
         self.assertEqual(said.count('sample '), 4)
 
     def test_same_bits(self):
-        """On halves of a device, and stopped and gone on with by its own vocabulary."""
+        """Stopped and gone on with by its own vocabulary, too."""
         self.check_bits()
 
     @unittest.skipUnless(os.path.isdir(SNIPS), 'no snips in $LOCKSTEP_DATA')
