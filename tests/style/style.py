@@ -34,7 +34,7 @@ HALLS = {
     "graph": [["memory", "nodes"], [""], ["check", "place", "tune"]],
     "io": [[""], ["hdf5", "image", "onnx", "records"], ["arrays"]],
     "model": [["yaml"], [""], ["checkpoint", "place", "text"], ["foreign", "zoo"], ["import"],
-              ["keras", "onnx"], ["keras_layers", "onnx_operators"]],
+              ["keras", "onnx", "onnx_export"], ["keras_layers", "onnx_operators"]],
     "ops": [[""], ["arrange", "attention", "norm", "probe", "recurrent", "sequence",
                    "weighted"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
