@@ -1,7 +1,8 @@
-/* lockstep export: writes the weights of a run for other programs. */
+/* lockstep export: writes the weights of a run, or all of its model, for other programs. */
 #include "command.h"
 #include "terminal/terminal.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Beside FILE.ENDING, or FILE.weights.h5, it is FILE.vocabulary.json. */
@@ -20,6 +21,49 @@ static void name_vocabulary(const char *output, char name[4096])
     snprintf(name, 4096, "%.*s.vocabulary.json", (int)(length < 4000 ? length : 4000), output);
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t length = strlen(text), bytes = strlen(end);
+    return length > bytes && strcmp(text + length - bytes, end) == 0;
+}
+
+/* A whole number of 1 to `most`; 0: not given, -1: something else. */
+static long read_number(const struct arguments *arguments, const char *option, long most)
+{
+    const char *text = option_text(arguments, option);
+    char *end;
+    if (!text)
+        return 0;
+    const long number = strtol(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && number >= 1 && number <= most
+               ? number
+               : -1;
+}
+
+static int export_onnx(const struct arguments *arguments, const char *to)
+{
+    const char *batch = option_text(arguments, "batch");
+    const bool is_open = !batch || strcmp(batch, "dynamic") == 0;
+    const long length = is_open ? 0 : read_number(arguments, "batch", 1 << 20);
+    const long operators = read_number(arguments, "opset", 999);
+    if (length < 0)
+        return wrong_usage(arguments->command,
+                           "option '--batch' needs a number of 1 to 1048576, or dynamic, found "
+                           "'%s'",
+                           batch);
+    if (operators < 0)
+        return wrong_usage(arguments->command,
+                           "option '--opset' needs a whole number such as 17, found '%s'",
+                           option_text(arguments, "opset"));
+    const struct lk_onnx_options how = {.batch = length, .operators = (int)operators};
+    const enum lk_status status = lk_onnx_export(arguments->words[0], to, &how);
+    if (status != LK_OK)
+        return failed(status);
+    terminal_print(to, 0);
+    printf("\n");
+    return DONE;
+}
+
 static int run(const struct arguments *arguments)
 {
     char vocabulary[4096];
@@ -34,9 +78,11 @@ static int run(const struct arguments *arguments)
                            arguments->word_count);
     if (!to)
         return wrong_usage(arguments->command, "needs --output FILE");
+    if (format ? strcmp(format, "onnx") == 0 : ends_with(to, ".onnx"))
+        return export_onnx(arguments, to);
     if (!format || (!is_keras && strcmp(format, "safetensors") != 0))
         return wrong_usage(arguments->command,
-                           "option '--format' needs safetensors or keras-h5, found '%s'",
+                           "option '--format' needs safetensors, keras-h5 or onnx, found '%s'",
                            format ? format : "nothing");
     const struct lk_weights_export_options how = {
         .kind = is_keras ? LK_WEIGHTS_KERAS_H5 : LK_WEIGHTS_SAFETENSORS,
@@ -58,9 +104,11 @@ static int run(const struct arguments *arguments)
 }
 
 static const struct option options[] = {
-    {"format", "safetensors|keras-h5", "of the file"},
+    {"format", "safetensors|keras-h5|onnx", "of the file; onnx where its name ends in .onnx"},
     {"output", "FILE", "where it is written; a file that is there is replaced"},
     {"names", "NAMES", "lockstep, torchvision, keras, or pytorch: our layers as PyTorch's"},
+    {"batch", "N|dynamic", "of onnx: the length of the batch; dynamic, unless given: any"},
+    {"opset", "N", "of onnx: the version of its operators, 13 to 23; 17 unless given"},
     {"force", NULL, "replace another vocabulary that is there already"},
     {0},
 };
@@ -68,14 +116,15 @@ static const struct option options[] = {
 static const struct example examples[] = {
     {"lockstep export out --format safetensors --output out.safetensors --names torchvision",
      "for PyTorch: torchvision's model of that name loads it"},
+    {"lockstep export out --output out.onnx", "the model as well, for onnxruntime and others"},
     {"lockstep export out --format keras-h5 --output out.h5", "for TensorFlow"},
     {0},
 };
 
 const struct command export_command = {
     .name = "export",
-    .usage = "RUN|CHECKPOINT --format FORMAT --output FILE [options]",
-    .help = "write a run's weights for PyTorch or TensorFlow",
+    .usage = "RUN|CHECKPOINT --output FILE [options]",
+    .help = "write a run's weights, or its model, for other programs",
     .options = options,
     .examples = examples,
     .run = run,

@@ -1,4 +1,4 @@
-/* lockstep import: makes model text and weights of a model of Keras. */
+/* lockstep import: makes model text and weights of a model of ONNX or Keras. */
 #include "command.h"
 #include "terminal/terminal.h"
 #include <inttypes.h>
@@ -57,6 +57,7 @@ static const struct option options[] = {
 };
 
 static const struct example examples[] = {
+    {"lockstep import model.onnx -o net", "a model of ONNX, as PyTorch exports it"},
     {"lockstep import model.keras -o net", "a model of Keras, with its weights"},
     {"lockstep import net.json -o net --size 224x224",
      "the model alone, for images of that size"},
@@ -66,7 +67,7 @@ static const struct example examples[] = {
 const struct command import_command = {
     .name = "import",
     .usage = "FILE -o DIR [options]",
-    .help = "turn a model of Keras (.json, .h5, .keras) into model text and weights",
+    .help = "turn a model of ONNX or Keras into model text and weights",
     .options = options,
     .examples = examples,
     .run = run,

@@ -22,11 +22,12 @@ struct lk_import_report {
     bool has_weights; /* false: the file has a model alone */
 };
 
-/* Makes FOLDER/model.yaml and FOLDER/weights.safetensors (our names and layouts) of a Keras
- * model, Sequential or Functional: JSON, a whole-model .h5 or a .keras archive of Keras 2 or 3.
- * Nothing in the file is executed. fails: LK_E_MODEL what is not supported, by name; LK_E_DATA
- * malformed, or an array missing; LK_E_IO, also where files are there that may not be replaced.
- * Nothing is written then. report: NULL is fine */
+/* Makes FOLDER/model.yaml and FOLDER/weights.safetensors (our names and layouts) of an ONNX
+ * model, or of a Keras model, Sequential or Functional: JSON, a whole-model .h5 or a .keras
+ * archive of Keras 2 or 3. Nothing in the file is executed. fails: LK_E_MODEL what is not
+ * supported, by name; LK_E_DATA malformed, or an array missing; LK_E_IO, also where files are
+ * there that may not be replaced; LK_E_UNSUPPORTED types of numbers, or built without what
+ * reads the file. Nothing is written then. report: NULL is fine */
 LK_API LK_MUST_CHECK enum lk_status lk_import(const char *file, const char *folder,
                                               const struct lk_import_options *options,
                                               struct lk_import_report *report);

@@ -69,6 +69,19 @@ LK_API LK_MUST_CHECK enum lk_status
 lk_weights_export_with(const char *run, const char *path,
                        const struct lk_weights_export_options *options, bool *has_vocabulary);
 
+/* {0}: an open batch, operator set 17. */
+struct lk_onnx_options {
+    int64_t batch; /* 0: of any length */
+    int operators; /* the set of operators, 13 to 23; 0: 17 */
+};
+
+/* Writes the model of a run directory or checkpoint, with its weights, as a file of ONNX, which
+ * is replaced as a whole. Images are inputs [n, c, h, w] of the numbers that the first layer
+ * reads. fails: LK_E_UNSUPPORTED an operation that has no counterpart, by name, or built
+ * without protobuf-c; LK_E_ARGUMENT, LK_E_IO, LK_E_DATA */
+LK_API LK_MUST_CHECK enum lk_status lk_onnx_export(const char *run, const char *path,
+                                                   const struct lk_onnx_options *options);
+
 #ifdef __cplusplus
 }
 #endif

@@ -102,6 +102,30 @@ static void reads_every_type(void **state)
     lk_arrays_close(NULL);
 }
 
+/* A header of 640 bytes is told by the bytes 80 02, with which pickles begin. */
+static void opens_headers_of_any_length(void **state)
+{
+    (void)state;
+    const struct lk_safetensor one = A(F32, 2, floats);
+    char value[1024];
+    int likened = 0;
+    for (int length = 1; length < 1000; length += 7) {
+        unsigned char begin[2] = {0};
+        struct lk_arrays *file;
+        memset(value, 'x', sizeof value);
+        value[length] = '\0';
+        check(lk_safetensors_write(scratch_path("long"), &one, 1,
+                                   &(struct lk_safetensors_text){"text", value}, 1));
+        FILE *stream = fopen(scratch_path("long"), "rb");
+        assert_int_equal(fread(begin, 1, sizeof begin, stream), sizeof begin);
+        fclose(stream);
+        likened += begin[0] == 0x80 && begin[1] == 2;
+        check(lk_arrays_open(scratch_path("long"), &file));
+        lk_arrays_close(file);
+    }
+    assert_true(likened > 0);
+}
+
 static void refuses_other_files(void **state)
 {
     (void)state;
@@ -136,6 +160,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_type),
+        cmocka_unit_test(opens_headers_of_any_length),
         cmocka_unit_test(refuses_other_files),
         cmocka_unit_test(notices_a_file_cut_while_open),
     };

@@ -123,6 +123,9 @@ static enum lk_status open_archive(struct lk_arrays_file *file)
 static enum lk_status open_as(const char *path, struct lk_arrays_file *file,
                               const unsigned char *begin)
 {
+    /* a header's length of 640 bytes begins like a pickle: 80 02 */
+    if (file->bytes.size > 8 && begin[8] == '{' && memcmp(begin + 4, "\0\0\0", 4) == 0)
+        return lk_arrays_open_safetensors(path, file);
     if (lk_torch_is_stream(begin))
         return lk_torch_open_stream(file);
     if (memcmp(begin, "\x89HDF\r\n\x1a\n", 8) == 0)

@@ -2,11 +2,10 @@
 #include <lockstep/weights.h>
 
 #include "base/fail.h"
-#include "io/arrays/arrays.h"
 #include "io/arrays/hdf5_write.h"
 #include "io/file.h"
-#include "model/checkpoint/checkpoint.h"
 #include "model/foreign/names.h"
+#include "model/foreign/stored.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,15 +13,11 @@
 /* What is being written. */
 struct export
 {
-    char path[1024]; /* of the checkpoint */
-    struct lk_model *model;
+    struct lk_stored stored;
     struct lk_namings namings;
     const struct lk_naming *naming;
-    struct lk_arrays *file;
-    bool averaged;                 /* the file has averages of trained parameters */
     struct lk_safetensor *tensors; /* [count], with data of their own */
     int count;
-    char *vocabulary; /* of texts; "": there is none */
 };
 
 static enum lk_status find_naming(struct export *e, const char *names)
@@ -37,36 +32,7 @@ static enum lk_status find_naming(struct export *e, const char *names)
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
                                      e->namings.list[i].title);
     return lk_fail(LK_E_ARGUMENT, "model '%s' has no names '%s': there are %s",
-                   lk_model_name(e->model), names, known);
-}
-
-static enum lk_status open_run(struct export *e, const char *run)
-{
-    struct lk_checkpoint_file *file = NULL;
-    LK_TRY(lk_checkpoint_find(run, e->path, sizeof e->path));
-    LK_TRY(lk_checkpoint_open(e->path, &file)); /* compares all sums */
-    const struct lk_checkpoint *about = lk_checkpoint_metadata(file);
-    enum lk_status status =
-        lk_model_read(about->model_text, strlen(about->model_text), about->model, &e->model);
-    e->averaged = lk_checkpoint_takes_average(file);
-    e->vocabulary = strdup(about->vocabulary ? about->vocabulary : "");
-    lk_checkpoint_close(file);
-    if (status == LK_OK && !e->vocabulary)
-        status = lk_fail_memory("a vocabulary", 0);
-    if (status == LK_OK)
-        status = lk_arrays_open(e->path, &e->file);
-    return status == LK_OK ? lk_namings_make(e->model, &e->namings) : status;
-}
-
-/* What evaluation takes for a parameter: its average, where there is one. */
-static const struct lk_array *find_array(const struct export *e, const char *param)
-{
-    char average[LK_AVERAGE_NAME];
-    const struct lk_array *array = NULL;
-    lk_checkpoint_name_average(param, average);
-    if (e->averaged)
-        array = lk_arrays_find(e->file, average);
-    return array ? array : lk_arrays_find(e->file, param);
+                   lk_model_name(e->stored.model), names, known);
 }
 
 /* The array that is written under that name, for a parameter of this layout, with data that are
@@ -97,7 +63,7 @@ static enum lk_status convert(struct export *e, int p)
     struct lk_layout layout;
     struct lk_safetensor *tensor;
     const struct lk_foreign_param *param = &e->namings.param[p];
-    const struct lk_array *array = find_array(e, param->name);
+    const struct lk_array *array = lk_stored_find(&e->stored, param->name);
     LK_TRY(lk_layout_describe(param->node, param->index, e->naming->layout, &e->namings.arena,
                               &layout));
     if (layout.refused)
@@ -105,13 +71,13 @@ static enum lk_status convert(struct export *e, int p)
                        e->naming->title, layout.refused);
     if (!array || array->count != lk_shape_count(&layout.own) ||
         (array->type != LK_SAFETENSOR_F32 && array->type != LK_SAFETENSOR_F64))
-        return lk_fail(LK_E_DATA, "%s: no array '%s' as the model has it", e->path,
+        return lk_fail(LK_E_DATA, "%s: no array '%s' as the model has it", e->stored.path,
                        param->name);
     const size_t each = array->type == LK_SAFETENSOR_F64 ? 8 : 4;
     const size_t bytes = (size_t)array->count * each;
     LK_TRY(find_tensor(e, e->naming->names[p][0], array->type, &layout, &tensor));
     void *theirs = (void *)(uintptr_t)tensor->data, *ours = malloc(bytes + 1);
-    enum lk_status status = ours ? lk_arrays_read(e->file, array, array->type, ours)
+    enum lk_status status = ours ? lk_arrays_read(e->stored.file, array, array->type, ours)
                                  : lk_fail_memory(param->name, bytes);
     if (status == LK_OK)
         lk_layout_give(&layout, each, ours, theirs);
@@ -127,15 +93,16 @@ static enum lk_status check_initial(const struct export *e, int p)
 {
     const struct lk_foreign_param *param = &e->namings.param[p];
     const struct lk_param_spec *spec = &param->node->shapes.param[param->index];
-    const struct lk_array *array = find_array(e, param->name);
+    const struct lk_array *array = lk_stored_find(&e->stored, param->name);
     bool is_initial = true;
     if (!array || array->count != lk_shape_count(&spec->shape))
-        return lk_fail(LK_E_DATA, "%s: no array '%s' as the model has it", e->path,
+        return lk_fail(LK_E_DATA, "%s: no array '%s' as the model has it", e->stored.path,
                        param->name);
     double *values = malloc((size_t)array->count * sizeof *values + 1);
     if (!values)
         return lk_fail_memory(param->name, (size_t)array->count * sizeof *values);
-    const enum lk_status status = lk_arrays_read(e->file, array, LK_SAFETENSOR_F64, values);
+    const enum lk_status status =
+        lk_arrays_read(e->stored.file, array, LK_SAFETENSOR_F64, values);
     for (int64_t i = 0; status == LK_OK && i < array->count; i++)
         is_initial &= values[i] == (spec->init == LK_INIT_ONES);
     free(values);
@@ -165,7 +132,7 @@ static enum lk_status write_safetensors(const struct export *e, const char *path
 {
     static const char *const formats[] = {"lockstep-weights-1", "tf", "pt"};
     const struct lk_safetensors_text texts[] = {{"format", formats[e->naming->layout]},
-                                                {"model", lk_model_name(e->model)}};
+                                                {"model", lk_model_name(e->stored.model)}};
     return lk_safetensors_write(path, e->tensors, e->count, texts, LK_COUNT(texts));
 }
 
@@ -264,7 +231,7 @@ static enum lk_status check_vocabulary(const struct export *e,
                                        const struct lk_weights_export_options *options,
                                        bool *writes)
 {
-    const size_t bytes = strlen(e->vocabulary);
+    const size_t bytes = strlen(e->stored.vocabulary);
     void *there = NULL;
     size_t found = 0;
     *writes = options->vocabulary && bytes > 0;
@@ -273,7 +240,7 @@ static enum lk_status check_vocabulary(const struct export *e,
     const enum lk_status status = lk_file_read(options->vocabulary, bytes, &there, &found);
     if (status != LK_OK && status != LK_E_DATA) /* which a larger file is */
         return status;
-    *writes = found != bytes || memcmp(there, e->vocabulary, bytes) != 0;
+    *writes = found != bytes || memcmp(there, e->stored.vocabulary, bytes) != 0;
     free(there);
     lk_error_clear();
     return *writes ? lk_fail(LK_E_ARGUMENT,
@@ -284,13 +251,11 @@ static enum lk_status check_vocabulary(const struct export *e,
 
 static void clear(struct export *e)
 {
-    free(e->vocabulary);
     for (int i = 0; i < e->count; i++)
         free((void *)(uintptr_t)e->tensors[i].data);
     free(e->tensors);
     lk_namings_clear(&e->namings);
-    lk_arrays_close(e->file);
-    lk_model_destroy(e->model);
+    lk_stored_close(&e->stored);
 }
 
 enum lk_status lk_weights_export_with(const char *run, const char *path,
@@ -300,15 +265,17 @@ enum lk_status lk_weights_export_with(const char *run, const char *path,
     struct export e = {0};
     bool writes_vocabulary = false;
     enum lk_status status;
-    LK_TRY_OUT(open_run(&e, run));
+    LK_TRY_OUT(lk_stored_open(run, &e.stored));
+    LK_TRY_OUT(lk_namings_make(e.stored.model, &e.namings));
     LK_TRY_OUT(choose_names(&e, path, options->kind, options->names));
     LK_TRY_OUT(convert_all(&e));
     LK_TRY_OUT(check_vocabulary(&e, options, &writes_vocabulary));
     LK_TRY_OUT(options->kind == LK_WEIGHTS_SAFETENSORS ? write_safetensors(&e, path)
                                                        : write_hdf5(&e, path));
     if (writes_vocabulary)
-        LK_TRY_OUT(lk_file_write(options->vocabulary, e.vocabulary, strlen(e.vocabulary)));
-    *has_vocabulary = *e.vocabulary != '\0';
+        LK_TRY_OUT(lk_file_write(options->vocabulary, e.stored.vocabulary,
+                                 strlen(e.stored.vocabulary)));
+    *has_vocabulary = *e.stored.vocabulary != '\0';
 out:
     clear(&e);
     return status;

@@ -3,12 +3,12 @@
 #include "model/keras/keras.h"
 
 #include "base/fail.h"
-#include <ctype.h>
+#include "model/import/import.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST_NAME = 36, MOST_ENTRIES = 2000 };
+enum { MOST_ENTRIES = 2000 };
 
 enum lk_status lk_keras_text(struct lk_keras_draft *draft, const char **text,
                              const char *format, ...)
@@ -25,42 +25,15 @@ enum lk_status lk_keras_text(struct lk_keras_draft *draft, const char **text,
 
 /* --- names ------------------------------------------------------------------------------- */
 
-/* Words that YAML takes for something else than a text. */
-static bool is_yaml_word(const char *name)
-{
-    static const char *const words[] = {"true", "false", "null", "yes", "no",
-                                        "on",   "off",   "y",    "n",   NULL};
-    char lower[8] = "";
-    for (size_t i = 0; i < sizeof lower - 1 && name[i]; i++)
-        lower[i] = (char)tolower((unsigned char)name[i]);
-    for (int i = 0; words[i]; i++)
-        if (strcmp(lower, words[i]) == 0)
-            return true;
-    return false;
-}
-
-/* Letters, digits, '_', '-' and '/' stay, other bytes become '_'; a name begins with a letter
- * or
- * '_', so that YAML takes it for a text. A name that is taken, not by the node itself, gets a
- * number. */
+/* The layer's name as one of ours; a later call of it is numbered. */
 static void choose_name(const struct lk_keras_draft *draft, const struct lk_node *own,
                         const char *suffix, char name[LK_KERAS_NAME])
 {
-    const char *theirs = draft->layer->name;
-    const struct lk_node *there;
-    char base[LONGEST_NAME + 12];
-    size_t used = 0;
-    if (!isalpha((unsigned char)*theirs) || is_yaml_word(theirs))
-        base[used++] = '_';
-    for (const char *from = theirs; *from && used < LONGEST_NAME; from++)
-        base[used++] = isalnum((unsigned char)*from) || strchr("_-/", *from) ? *from : '_';
-    base[used] = '\0';
+    char base[LK_IMPORT_BASE];
+    const size_t used = lk_import_clean(draft->layer->name, base);
     if (draft->layer->calls > 1)
         snprintf(base + used, sizeof base - used, "_call%d", draft->layer->calls);
-    snprintf(name, LK_KERAS_NAME, "%s%s", base, suffix);
-    for (int i = 2; (there = lk_graph_find(draft->graph, name)) && there != own;
-         i = i < 9 ? i + 1 : i + draft->entries)
-        snprintf(name, LK_KERAS_NAME, "%s%s_%d", base, suffix, i);
+    lk_import_choose_name(draft->graph, own, base, suffix, name);
 }
 
 static enum lk_status name_made(struct lk_keras_draft *draft, const char *suffix,
@@ -158,47 +131,22 @@ enum lk_status lk_keras_add_input(struct lk_keras_draft *draft, struct lk_keras_
 
 /* --- entries ----------------------------------------------------------------------------- */
 
-/* "filters=3 kernel=[3, 3] " becomes "filters: 3, kernel: [3, 3]". */
-static void write_options(struct lk_text *text, const char *options)
-{
-    int depth = 0;
-    for (const char *at = options; *at; at++) {
-        depth += (*at == '[') - (*at == ']');
-        if (*at == '=')
-            lk_text_append(text, ": ");
-        else if (*at == ' ' && depth == 0)
-            lk_text_append(text, "%s", at[1] ? ", " : "");
-        else
-            lk_text_append(text, "%c", *at);
-    }
-}
-
 static void write_entry(struct lk_keras_draft *draft, const struct lk_keras_entry *entry,
                         int count, const struct lk_keras_tensor *x,
                         const struct lk_keras_tensor *made, const char *owner, bool is_frozen)
 {
-    struct lk_text *text = &draft->layers;
-    lk_text_append(text, "  - {name: %s, ", made->name);
-    if (count > 1 || !draft->before || strcmp(draft->before, x[0].name) != 0) {
-        lk_text_append(text, count > 1 ? "from: [" : "from: ");
-        for (int i = 0; i < count; i++)
-            lk_text_append(text, "%s%s", i ? ", " : "", x[i].name);
-        lk_text_append(text, count > 1 ? "], " : ", ");
-    }
-    lk_text_append(text, "%s: ", entry->op);
-    if (*entry->options || entry->activation) {
-        lk_text_append(text, "{");
-        write_options(text, entry->options);
-        if (entry->activation)
-            lk_text_append(text, "%sactivation: %s", *entry->options ? ", " : "",
-                           entry->activation);
-        lk_text_append(text, "}");
-    }
-    if (owner)
-        lk_text_append(text, ", weights: %s", owner);
-    else if (is_frozen)
-        lk_text_append(text, ", trainable: false");
-    lk_text_append(text, "}\n");
+    const char *from[LK_MOST_INPUTS];
+    for (int i = 0; i < count; i++)
+        from[i] = x[i].name;
+    const struct lk_import_entry line = {.name = made->name,
+                                         .op = entry->op,
+                                         .options = entry->options,
+                                         .activation = entry->activation,
+                                         .weights = owner,
+                                         .is_frozen = is_frozen,
+                                         .count = count,
+                                         .from = from};
+    lk_import_write_entry(&draft->layers, &line, draft->before);
 }
 
 /* What an operation or the graph says of an entry is said of the layer. */

@@ -1,6 +1,5 @@
-/* Imports a model of Keras: a file in, a folder with model text and weights out. Nothing is
- * written before all of the model is understood. */
-#include <lockstep/import.h>
+/* Imports a model of Keras: a file in, model text and weights out. */
+#include "model/import/import.h"
 
 #include "base/fail.h"
 #include "io/arrays/arrays.h"
@@ -9,20 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { MOST_JSON_BYTES = 4 << 20, PATH_BYTES = 1024 };
+enum { MOST_JSON_BYTES = 4 << 20 };
 
 /* What is opened and made on the way. */
 struct work {
-    const char *file, *folder;
+    const char *file;
     const struct lk_import_options *options;
     struct lk_arrays *arrays; /* NULL: the file is JSON alone */
     void *text;               /* of such a file */
     json_t *root;
     struct lk_keras_draft draft;
-    struct lk_text model_text;
-    struct lk_model *model;
+    struct lk_imported *made;
 };
 
 /* --- reading ----------------------------------------------------------------------------- */
@@ -85,7 +82,7 @@ static void append_name(struct lk_text *text, json_t *root)
 static enum lk_status make_text(struct work *w, const struct lk_keras_tensor *outputs,
                                 int count)
 {
-    struct lk_text *text = &w->model_text;
+    struct lk_text *text = &w->made->text;
     if (w->draft.entries == 0)
         return lk_keras_fail(&w->draft, "none of its layers computes anything");
     lk_text_append(text, "# A model of Keras %d, made by lockstep import\n", w->draft.major);
@@ -117,49 +114,12 @@ static enum lk_status make_model(struct work *w)
     LK_TRY(lk_graph_create(&d->graph));
     LK_TRY(lk_keras_read_model(d, w->root, outputs, &count));
     LK_TRY(make_text(w, outputs, count));
-    return lk_model_read(w->model_text.bytes, w->model_text.used, "model.yaml", &w->model);
-}
-
-/* --- writing ----------------------------------------------------------------------------- */
-
-static enum lk_status name_file(const struct work *w, const char *name, char path[PATH_BYTES])
-{
-    if ((size_t)snprintf(path, PATH_BYTES, "%s/%s", w->folder, name) >= PATH_BYTES)
-        return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(w->folder));
-    if (lk_file_exists(path) && !w->options->may_replace)
-        return lk_fail(LK_E_IO, "'%s' is there already; --force replaces it", path);
-    return LK_OK;
-}
-
-/* The text comes last: a folder with one is whole. */
-static enum lk_status write_files(struct work *w, struct lk_import_report *report)
-{
-    char text[PATH_BYTES], weights[PATH_BYTES];
-    LK_TRY(name_file(w, "model.yaml", text));
-    LK_TRY(name_file(w, "weights.safetensors", weights));
-    LK_TRY(lk_folder_make(w->folder));
-    if (w->arrays)
-        LK_TRY(
-            lk_keras_write_weights(&w->draft, w->model, w->arrays, weights, &report->arrays));
-    else if (lk_file_exists(weights) && unlink(weights) != 0) /* those of another model */
-        return lk_file_fail("remove", weights);
-    return lk_file_write(text, w->model_text.bytes, w->model_text.used);
-}
-
-static void count_parts(const struct work *w, struct lk_import_report *report)
-{
-    for (int i = 0; i < w->model->graph->count; i++) {
-        const struct lk_node_info info = lk_node_info(w->model->graph->nodes[i]);
-        report->parameters += info.parameters;
-    }
-    report->layers = w->draft.entries;
-    report->has_weights = w->arrays != NULL;
+    return lk_model_read(w->made->text.bytes, w->made->text.used, "model.yaml",
+                         &w->made->model);
 }
 
 static void clear(struct work *w)
 {
-    lk_model_destroy(w->model);
-    free(w->model_text.bytes);
     free(w->draft.layers.bytes);
     lk_graph_destroy(w->draft.graph);
     lk_arena_clear(&w->draft.arena);
@@ -168,24 +128,19 @@ static void clear(struct work *w)
     free(w->text);
 }
 
-enum lk_status lk_import(const char *file, const char *folder,
-                         const struct lk_import_options *options,
-                         struct lk_import_report *report)
+enum lk_status lk_keras_make(const char *file, const struct lk_import_options *options,
+                             struct lk_imported *made)
 {
-    static const struct lk_import_options none;
-    struct work w = {.file = file, .folder = folder, .options = options ? options : &none};
-    struct lk_import_report made = {0};
+    struct work w = {.file = file, .options = options, .made = made};
     enum lk_status status;
-    const bool was_there = lk_folder_exists(folder);
     LK_TRY_OUT(read_config(&w));
     LK_TRY_OUT(make_model(&w));
-    LK_TRY_OUT(write_files(&w, &made));
-    count_parts(&w, &made);
-    if (report)
-        *report = made;
+    made->source = "keras";
+    made->layers = w.draft.entries;
+    made->has_weights = w.arrays != NULL;
+    if (w.arrays)
+        LK_TRY_OUT(lk_keras_take_weights(&w.draft, w.arrays, made));
 out:
-    if (status != LK_OK && !was_there)
-        (void)rmdir(folder); /* if nothing is in it */
     clear(&w);
     return status;
 }

@@ -167,13 +167,12 @@ LK_MUST_CHECK enum lk_status lk_keras_read_model(struct lk_keras_draft *draft, j
 /* --- weights.c --------------------------------------------------------------------------- */
 
 struct lk_arrays;
+struct lk_imported;
 
-/* Writes the arrays of `file` (NULL: there is none; constants alone are written) under our
- * names and in our layout. *count: of those written. fails: LK_E_DATA one missing or misshapen
- */
-LK_MUST_CHECK enum lk_status lk_keras_write_weights(const struct lk_keras_draft *draft,
-                                                    const struct lk_model *model,
-                                                    const struct lk_arrays *file,
-                                                    const char *path, int *count);
+/* Takes the arrays of `file`, and constants, under our names and in our layout into tensors of
+ * `made`, which has the model. fails: LK_E_DATA one missing or misshapen */
+LK_MUST_CHECK enum lk_status lk_keras_take_weights(const struct lk_keras_draft *draft,
+                                                   const struct lk_arrays *file,
+                                                   struct lk_imported *made);
 
 #endif

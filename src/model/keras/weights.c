@@ -1,23 +1,22 @@
-/* Writes the weights of an imported model: each array of Keras's file under our name and in our
+/* The weights of an imported model: each array of Keras's file under our name and in our
  * layout. */
 #include "model/keras/keras.h"
 
 #include "base/fail.h"
 #include "io/arrays/arrays.h"
 #include "model/foreign/layout.h"
+#include "model/import/import.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { NAME_BYTES = 768 };
 
-/* What is written, in the order of the model's nodes. */
+/* What is taken, in the order of the model's nodes. */
 struct writing {
     const struct lk_keras_draft *draft;
     const struct lk_arrays *file;
-    struct lk_arena arena;
-    struct lk_safetensor *tensors;
-    int count;
+    struct lk_imported *made;
 };
 
 static const struct lk_keras_array *find_pair(const struct lk_keras_draft *draft,
@@ -110,7 +109,7 @@ static enum lk_status read_array(struct writing *w, const struct lk_node *node, 
     if (!array)
         return lk_fail(LK_E_DATA, "%s: layer '%.80s' has no array '%s' in the file",
                        w->draft->where, pair->layer, pair->word);
-    LK_TRY(lk_layout_describe(node, index, LK_LAYOUT_KERAS, &w->arena, &layout));
+    LK_TRY(lk_layout_describe(node, index, LK_LAYOUT_KERAS, &w->made->arena, &layout));
     if (!lk_layout_fits(&layout, array->rank, array->shape) &&
         !is_flat_kernel(&layout.own, array) &&
         !(pair->has_heads && joins_heads(&layout.own, array))) {
@@ -134,7 +133,7 @@ static enum lk_status add_param(struct writing *w, const struct lk_node *node, i
     const struct lk_param_spec *param = &node->shapes.param[index];
     const struct lk_keras_array *pair = find_pair(w->draft, node, param->name);
     const int64_t count = lk_shape_count(&param->shape);
-    struct lk_safetensor *tensor = &w->tensors[w->count];
+    struct lk_safetensor *tensor = &w->made->tensors[w->made->tensor_count];
     char name[NAME_BYTES];
     void *memory = NULL;
     if (!pair)
@@ -142,11 +141,11 @@ static enum lk_status add_param(struct writing *w, const struct lk_node *node, i
                        node->name, param->name);
     *tensor = (struct lk_safetensor){.type = LK_SAFETENSOR_F32, .rank = param->shape.rank};
     snprintf(name, sizeof name, "%s.%s", node->name, param->name);
-    LK_TRY(lk_arena_text(&w->arena, name, &tensor->name));
+    LK_TRY(lk_arena_text(&w->made->arena, name, &tensor->name));
     memcpy(tensor->shape, param->shape.dim, sizeof param->shape.dim);
-    LK_TRY(lk_arena_allocate(&w->arena, (size_t)count * sizeof(float), &memory));
+    LK_TRY(lk_arena_allocate(&w->made->arena, (size_t)count * sizeof(float), &memory));
     tensor->data = memory;
-    w->count++;
+    w->made->tensor_count++;
     if (pair->word)
         return read_array(w, node, index, pair, memory);
     for (int64_t i = 0; i < count; i++)
@@ -154,31 +153,19 @@ static enum lk_status add_param(struct writing *w, const struct lk_node *node, i
     return LK_OK;
 }
 
-static enum lk_status add_all(struct writing *w, const struct lk_graph *graph)
+enum lk_status lk_keras_take_weights(const struct lk_keras_draft *draft,
+                                     const struct lk_arrays *file, struct lk_imported *made)
 {
+    const struct lk_graph *graph = made->model->graph;
+    struct writing w = {.draft = draft, .file = file, .made = made};
     size_t most = 1;
     void *memory = NULL;
     for (int i = 0; i < graph->count; i++)
         most += (size_t)graph->nodes[i]->shapes.params;
-    LK_TRY(lk_arena_allocate(&w->arena, most * sizeof *w->tensors, &memory));
-    w->tensors = memory;
+    LK_TRY(lk_arena_allocate(&made->arena, most * sizeof *made->tensors, &memory));
+    made->tensors = memory;
     for (int i = 0; i < graph->count; i++)
         for (int j = 0; !graph->nodes[i]->weights_of && j < graph->nodes[i]->shapes.params; j++)
-            LK_TRY(add_param(w, graph->nodes[i], j));
+            LK_TRY(add_param(&w, graph->nodes[i], j));
     return LK_OK;
-}
-
-enum lk_status lk_keras_write_weights(const struct lk_keras_draft *draft,
-                                      const struct lk_model *model,
-                                      const struct lk_arrays *file, const char *path,
-                                      int *count)
-{
-    static const struct lk_safetensors_text source = {"source", "keras"};
-    struct writing w = {.draft = draft, .file = file};
-    enum lk_status status = add_all(&w, model->graph);
-    if (status == LK_OK)
-        status = lk_safetensors_write(path, w.tensors, w.count, &source, 1);
-    *count = w.count;
-    lk_arena_clear(&w.arena);
-    return status;
 }

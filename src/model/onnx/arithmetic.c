@@ -1,0 +1,219 @@
+/* Arithmetic with constants, one by one, with broadcasting. */
+#include "model/onnx/draft.h"
+
+#include "base/fail.h"
+#include <math.h>
+#include <string.h>
+
+enum { MOST_OPERANDS = 3 };
+
+/* Beyond these whole numbers are no lengths: the open batch is among them. */
+#define FARTHEST ((int64_t)1 << 53)
+
+enum result { OF_FIRST, OF_SECOND, TRUTH };
+
+typedef double function(double a, double b, double c);
+
+static double add(double a, double b, double c)
+{
+    (void)c;
+    return a + b;
+}
+
+static double subtract(double a, double b, double c)
+{
+    (void)c;
+    return a - b;
+}
+
+static double multiply(double a, double b, double c)
+{
+    (void)c;
+    return a * b;
+}
+
+static double divide(double a, double b, double c)
+{
+    (void)c;
+    return a / b;
+}
+
+static double smaller(double a, double b, double c)
+{
+    (void)c;
+    return fmin(a, b);
+}
+
+static double larger(double a, double b, double c)
+{
+    (void)c;
+    return fmax(a, b);
+}
+
+static double power(double a, double b, double c)
+{
+    (void)c;
+    return pow(a, b);
+}
+
+static double equal(double a, double b, double c)
+{
+    (void)c;
+    return a == b;
+}
+
+static double less(double a, double b, double c)
+{
+    (void)c;
+    return a < b;
+}
+
+static double greater(double a, double b, double c)
+{
+    (void)c;
+    return a > b;
+}
+
+static double where(double a, double b, double c)
+{
+    return a != 0 ? b : c;
+}
+
+static double negate(double a, double b, double c)
+{
+    (void)b;
+    (void)c;
+    return -a;
+}
+
+static double round_down(double a, double b, double c)
+{
+    (void)b;
+    (void)c;
+    return floor(a);
+}
+
+static double round_up(double a, double b, double c)
+{
+    (void)b;
+    (void)c;
+    return ceil(a);
+}
+
+static double root(double a, double b, double c)
+{
+    (void)b;
+    (void)c;
+    return sqrt(a);
+}
+
+/* compares: its numbers are only compared or handed on, so that the open batch may be one. */
+static const struct row {
+    const char *op;
+    function *function;
+    int operands;
+    enum result result;
+    bool compares;
+} rows[] = {
+    {"Add", add, 2, OF_FIRST, false},          {"Sub", subtract, 2, OF_FIRST, false},
+    {"Mul", multiply, 2, OF_FIRST, false},     {"Div", divide, 2, OF_FIRST, false},
+    {"Min", smaller, 2, OF_FIRST, false},      {"Max", larger, 2, OF_FIRST, false},
+    {"Pow", power, 2, OF_FIRST, false},        {"Equal", equal, 2, TRUTH, true},
+    {"Less", less, 2, TRUTH, false},           {"Greater", greater, 2, TRUTH, false},
+    {"Where", where, 3, OF_SECOND, true},      {"Neg", negate, 1, OF_FIRST, false},
+    {"Floor", round_down, 1, OF_FIRST, false}, {"Ceil", round_up, 1, OF_FIRST, false},
+    {"Sqrt", root, 1, OF_FIRST, false},
+};
+
+/* The shape that all operands are repeated to. */
+static enum lk_status broadcast(const struct lk_onnx_draft *draft,
+                                const struct lk_onnx_tensor *const *x, int count, int *rank,
+                                int64_t *dim)
+{
+    *rank = 0;
+    for (int o = 0; o < count; o++)
+        *rank = x[o]->rank > *rank ? x[o]->rank : *rank;
+    for (int i = 0; i < *rank; i++) {
+        dim[i] = 1;
+        for (int o = 0; o < count; o++) {
+            const int own = i - (*rank - x[o]->rank);
+            const int64_t length = own < 0 ? 1 : x[o]->dim[own];
+            if (length != 1 && dim[i] != 1 && length != dim[i])
+                return lk_onnx_fail(draft, "constants of shapes that do not go together");
+            dim[i] = length == 1 ? dim[i] : length;
+        }
+    }
+    return LK_OK;
+}
+
+/* Where an operand has the element of those indices. */
+static int64_t place(const struct lk_onnx_tensor *x, int rank, const int64_t *at)
+{
+    int64_t index = 0;
+    for (int i = 0; i < x->rank; i++)
+        index = index * x->dim[i] + (x->dim[i] == 1 ? 0 : at[i + rank - x->rank]);
+    return index;
+}
+
+static enum lk_status compute(struct lk_onnx_draft *draft, const struct row *row,
+                              const struct lk_onnx_tensor *const *x)
+{
+    int64_t dim[LK_ONNX_AXES], at[LK_ONNX_AXES] = {0};
+    int rank;
+    struct lk_onnx_tensor *made;
+    const enum lk_onnx_type type =
+        row->result == TRUTH ? LK_ONNX_BOOL : x[row->result == OF_SECOND]->type;
+    LK_TRY(broadcast(draft, x, row->operands, &rank, dim));
+    LK_TRY(lk_onnx_new_tensor(draft, type, rank, dim, &made));
+    for (int64_t e = 0; e < made->count; e++) {
+        double value[MOST_OPERANDS] = {0};
+        for (int o = 0; o < row->operands; o++) {
+            value[o] = lk_onnx_real(x[o], place(x[o], rank, at));
+            if (lk_onnx_is_whole(x[o]->type) && !row->compares && fabs(value[o]) > FARTHEST)
+                return lk_onnx_fail(draft, "it computes with the length of the batch, which is "
+                                           "not supported");
+        }
+        const double result = row->function(value[0], value[1], value[2]);
+        if (lk_onnx_is_whole(type) && !isfinite(result))
+            return lk_onnx_fail(draft, "a division of whole numbers by 0");
+        lk_onnx_put_real(made, e, result);
+        for (int i = rank - 1; i >= 0 && ++at[i] == dim[i]; i--)
+            at[i] = 0;
+    }
+    return lk_onnx_give_constant(draft, made);
+}
+
+static enum lk_status fold_range(struct lk_onnx_draft *draft,
+                                 const struct lk_onnx_tensor *const *x)
+{
+    const double first = lk_onnx_real(x[0], 0), end = lk_onnx_real(x[1], 0),
+                 step = lk_onnx_real(x[2], 0), steps = ceil((end - first) / step);
+    struct lk_onnx_tensor *made;
+    if (!(fabs(first) < 1e9 && fabs(end) < 1e9 && steps < 1e9))
+        return lk_onnx_fail(draft, "a range that is no range of lengths");
+    const int64_t count = steps > 0 ? (int64_t)steps : 0;
+    LK_TRY(lk_onnx_new_tensor(draft, x[0]->type, 1, &count, &made));
+    for (int64_t i = 0; i < count; i++)
+        lk_onnx_put_real(made, i, first + (double)i * step);
+    return lk_onnx_give_constant(draft, made);
+}
+
+enum lk_status lk_onnx_fold_numbers(struct lk_onnx_draft *draft, bool *done)
+{
+    const struct lk_onnx_tensor *x[MOST_OPERANDS] = {NULL};
+    int count = 0;
+    const bool is_range = strcmp(draft->node->op, "Range") == 0;
+    *done = false;
+    for (; count < MOST_OPERANDS && lk_onnx_input(draft, count); count++)
+        x[count] = lk_onnx_input(draft, count)->constant;
+    for (int i = 0; i < LK_COUNT(rows); i++)
+        if (strcmp(rows[i].op, draft->node->op) == 0 && count == rows[i].operands &&
+            draft->node->input_count == count) {
+            *done = true;
+            return compute(draft, &rows[i], x);
+        }
+    if (!is_range || count != 3 || x[0]->count != 1 || x[1]->count != 1 || x[2]->count != 1)
+        return LK_OK;
+    *done = true;
+    return fold_range(draft, x);
+}

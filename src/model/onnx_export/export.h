@@ -1,0 +1,77 @@
+/* A run's model as a graph of ONNX. Floor 6. Pairs our operations with ONNX's operators, both
+ * as words. Images are [n, c, h, w] there, so that all numbers lie as they do here. Private to
+ * src/model/onnx_export. */
+#ifndef LK_MODEL_ONNX_EXPORT_EXPORT_H
+#define LK_MODEL_ONNX_EXPORT_EXPORT_H
+
+#include "io/onnx/onnx.h"
+#include "model/foreign/stored.h"
+
+enum {
+    LK_ONNX_EXPORT_EACH = 20
+}; /* most nodes, and constants, that one node of ours becomes */
+
+/* A graph while it is made; `node` is at work. */
+struct lk_onnx_export {
+    struct lk_stored stored;
+    struct lk_arena arena;
+    struct lk_onnx_graph graph;
+    struct lk_onnx_node *nodes;       /* [graph.node_count] */
+    struct lk_onnx_tensor *constants; /* [graph.constant_count] */
+    struct lk_onnx_attribute *last;   /* room for attributes of the node added last */
+    const struct lk_node *node;
+};
+
+/* What a node of ours becomes: reads x[], its inputs' names, and makes the value `y`. */
+typedef enum lk_status lk_onnx_emit(struct lk_onnx_export *e, const char *const *x,
+                                    const char *y);
+
+struct lk_onnx_pairing {
+    const char *op;
+    lk_onnx_emit *emit;
+};
+
+extern const struct lk_onnx_pairing lk_onnx_image_pairings[], lk_onnx_plain_pairings[];
+
+/* "conv2d 'c1': ..." Returns LK_E_UNSUPPORTED. */
+enum lk_status lk_onnx_export_fail(const struct lk_onnx_export *e, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Adds a node that reads inputs[count] and makes `output`. Inputs end early with NULL. */
+LK_MUST_CHECK enum lk_status lk_onnx_emit_node(struct lk_onnx_export *e, const char *op,
+                                               const char *output, int count,
+                                               const char *const *inputs);
+
+/* Say something of the node added last, at most LK_ONNX_EXPORT_EACH times. */
+void lk_onnx_emit_integer(struct lk_onnx_export *e, const char *name, int64_t value);
+void lk_onnx_emit_real(struct lk_onnx_export *e, const char *name, double value);
+void lk_onnx_emit_text(struct lk_onnx_export *e, const char *name, const char *value);
+LK_MUST_CHECK enum lk_status lk_onnx_emit_list(struct lk_onnx_export *e, const char *name,
+                                               int count, const int64_t *values);
+
+/* A name of a value between, of the node at work: "c1.scale". */
+LK_MUST_CHECK enum lk_status lk_onnx_name(struct lk_onnx_export *e, const char *what,
+                                          const char **name);
+
+/* Constants of the node at work; *name: what stands for it. */
+LK_MUST_CHECK enum lk_status lk_onnx_emit_integers(struct lk_onnx_export *e, const char *what,
+                                                   int count, const int64_t *values,
+                                                   const char **name);
+LK_MUST_CHECK enum lk_status lk_onnx_emit_reals(struct lk_onnx_export *e, const char *what,
+                                                int rank, int count, const double *values,
+                                                const char **name);
+
+/* A parameter of the node at work in PyTorch's order of axes (is_ours: in ours); *name NULL: it
+ * has none. `shape`: other axes for the same numbers; NULL: its own. fails: LK_E_DATA */
+LK_MUST_CHECK enum lk_status lk_onnx_emit_param(struct lk_onnx_export *e, const char *param,
+                                                bool is_ours, const struct lk_shape *shape,
+                                                const char **name);
+
+/* Options of the node at work: as text, and as `count` numbers ("3" is all of them). */
+void lk_onnx_option(const struct lk_onnx_export *e, const char *name, char text[96]);
+void lk_onnx_option_integers(const struct lk_onnx_export *e, const char *name, int count,
+                             int64_t *values);
+double lk_onnx_option_real(const struct lk_onnx_export *e, const char *name);
+bool lk_onnx_option_is(const struct lk_onnx_export *e, const char *name, const char *value);
+
+#endif

@@ -1,0 +1,148 @@
+"""lockstep import makes of ONNX models what computes the same, and refuses others by name."""
+import glob
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+import npy
+import program
+from program import ProgramTest
+
+MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'onnx_models')
+NAMES = 'layers', 'arranged', 'functions', 'last'
+
+
+def varint(value):
+    value &= (1 << 64) - 1
+    made = b''
+    while value > 127:
+        made += bytes([value & 127 | 128])
+        value >>= 7
+    return made + bytes([value])
+
+
+def message(*fields):
+    """Fields (number, value): whole numbers, or texts and messages."""
+    made = b''
+    for number, value in fields:
+        if isinstance(value, int):
+            made += varint(number << 3) + varint(value)
+        else:
+            value = value.encode() if isinstance(value, str) else value
+            made += varint(number << 3 | 2) + varint(len(value)) + value
+    return made
+
+
+def port(name, *dims):
+    shape = message(*((1, message((1, d) if d else (2, 'n'))) for d in dims))
+    return message((1, name), (2, message((1, message((1, 1), (2, shape))))))
+
+
+def node(op, inputs, outputs, *attributes, domain=''):
+    listed = [(5, message((1, n), (20, 2), (3, v)) if isinstance(v, int) else
+               message((1, n), (20, 7), *((8, i) for i in v))) for n, v in attributes]
+    return message(*((1, i) for i in inputs), *((2, o) for o in outputs), (3, 'node_' + op),
+                   (4, op), *listed, (7, domain))
+
+
+def model(nodes, *more, inputs=(port('x', 0, 3, 8, 8),), outputs=('y',), opset=17):
+    graph = message(*((1, n) for n in nodes), (2, 'g'), *((11, i) for i in inputs),
+                    *((12, port(o)) for o in outputs), *more)
+    return message((1, 8), (7, graph), (8, message((1, ''), (2, opset))))
+
+
+def constant(name, values, dims=None):
+    """Whole numbers of 64 bits."""
+    return (5, message(*((1, d) for d in ([len(values)] if dims is None else dims)), (2, 7),
+                       (7, b''.join(varint(v) for v in values)), (8, name)))
+
+
+@unittest.skipUnless(os.environ.get('LOCKSTEP_ONNX') == 'yes', 'built without protobuf-c')
+class OnnxTest(ProgramTest):
+    def compare(self, folder, name):
+        self.run_program('import', f'{folder}/{name}.onnx', '-o', name)
+        with open(self.path(name + '/model.yaml')) as file:
+            names = re.findall(r'^  (\w+): \{shape', file.read(), re.M)
+        given = sorted(glob.glob(f'{folder}/{name}.x*.npy'))
+        self.assertEqual(len(names), len(given))
+        inputs = sum((['--input', f'{n}={x}'] for n, x in zip(names, given)), [])
+        done = self.run_program('run', name, *inputs, '--output', name + '/values')
+        files = re.findall(r'^(.*\.npy) ', done.stdout, re.M)
+        expected = sorted(glob.glob(f'{folder}/{name}.y*.npy'))
+        self.assertEqual(len(files), len(expected))
+        for mine, theirs in zip(files, expected):
+            (shape, found), (wanted_shape, wanted) = npy.read(self.path(mine)), npy.read(theirs)
+            self.assertEqual(tuple(shape), tuple(wanted_shape))
+            self.assertGreater(max(wanted) - min(wanted), 1e-3)
+            worst = max(abs(a - b) / max(1, abs(b)) for a, b in zip(found, wanted))
+            self.assertLess(worst, 1e-4, (name, mine))
+
+    def refuse(self, said, content):
+        self.put('m.onnx', content)
+        self.refused(3, said, 'import', 'm.onnx', '-o', 'no')
+        self.assertFalse(os.path.exists(self.path('no')))
+
+
+class Computes(OnnxTest):
+    def test_recorded_models(self):
+        for name in NAMES:
+            self.compare(MODELS, name)
+
+    @unittest.skipUnless(importlib.util.find_spec('onnxruntime') and
+                         importlib.util.find_spec('onnx'), 'needs onnx and onnxruntime')
+    def test_what_onnxruntime_computes_now(self):
+        subprocess.run([sys.executable, os.path.join(MODELS, 'make.py'), self.folder],
+                       check=True)
+        for name in NAMES:
+            self.compare(self.folder, name)
+
+
+class Refusals(OnnxTest):
+    def test_what_is_not_supported(self):
+        for nodes, said in (
+                ([node('Magic', ['x'], ['y'])], ["node 'node_Magic' (Magic)", 'not supported']),
+                ([node('Relu', ['x'], ['y'], domain='com.microsoft')], "'com.microsoft'"),
+                ([node('Relu', ['x'], ['y'], ('new', 1))], "attribute 'new' is not supported"),
+                ([node('Relu', ['z'], ['y'])], "reads 'z', which nothing before it makes"),
+                ([node('Relu', ['y'], ['y'])], "reads 'y', which nothing before it makes"),
+                ([node('Relu', ['b'], ['a']), node('Relu', ['a'], ['b']),
+                  node('Add', ['a', 'x'], ['y'])], "reads 'b', which nothing before"),
+                ([node('Relu', ['x'], ['y']), node('Tanh', ['x'], ['y'])], "'y' is made twice"),
+                ([node('Relu', [''], ['y'])], 'input 0 is left out'),
+                ([node('Transpose', ['x'], ['y'], ('perm', [0, 2, 1, 3]))], 'order of axes'),
+                ([node('Transpose', ['x'], ['y'], ('perm', [0, 1, 9, 3]))], 'axis 9'),
+                ([node('Conv', ['x', 'x'], ['y'])], "input 1, 'x', is computed"),
+                ([node('MaxPool', ['x'], ['y'], ('kernel_shape', [2]))],
+                 "'kernel_shape' has 1 numbers, expected 2"),
+                ([node('MaxPool', ['x'], ['y'], ('kernel_shape', [0, 2]))], 'of at most 4096'),
+                ([node('Div', ['x', 'x'], ['y'])], 'division by a value'),
+                ([node('Softmax', ['x'], ['y'], ('axis', 2))], 'over axis 2'),
+                ([node('Shape', ['x'], ['y'])], "output 'y' is not computed"),
+                ([node('Relu', ['x'], ['z'])], "no node makes output 'y'")):
+            self.refuse(said, model(nodes))
+
+    def test_shapes_that_lie(self):
+        for values, said in (([0, 5, 5], 'another number of them'), ([2, -1], 'stay the batch'),
+                             ([0, 1 << 40, 1 << 40], 'cannot have'), ([0, -5], 'cannot have'),
+                             ([-1], 'stay the batch')):
+            self.refuse(said, model([node('Reshape', ['x', 's'], ['y'])],
+                                    constant('s', values)))
+        self.refuse('far more elements', model(
+            [node('ConstantOfShape', ['s'], ['c']), node('Add', ['x', 'c'], ['y'])],
+            constant('s', [1 << 20, 1 << 20])))
+        self.refuse('length of the batch', model(
+            [node('Shape', ['x'], ['n']), node('Mul', ['n', 's'], ['m']),
+             node('Reshape', ['x', 'm'], ['y'])], constant('s', [2])))
+
+    def test_files(self):
+        self.refuse('no ONNX model', b'\x08\x08\x3a\x7f')
+        self.refuse('leaves a length open', model([node('Relu', ['x'], ['y'])],
+                                                  inputs=[port('x', 0, 3, 0, 0)]))
+        self.refuse('1 axes', model([node('Relu', ['x'], ['y'])], inputs=[port('x', 0)]))
+
+
+if __name__ == '__main__':
+    program.main()
