@@ -122,6 +122,32 @@ class Page(ReportTest):
         places = figures['run: ms of a step, by device of group 0']
         self.assertEqual([t.text for t in places.iter('text')], ['0.0', '4 ms', '0.1', '4 ms'])
 
+    def test_evaluation(self):
+        self.train('--run', 'run', '--steps', '20', '--val', '25%')
+        self.lines('none', [self.step(1)])
+        self.assertNotIn('Evaluation', self.report('run')[0])
+        told = json.loads(self.run_program('eval', 'run', '--json').stdout)
+        text, root = self.report('run', '--eval', '--batch-size', '64')
+        rows = self.rows(root, 'Rows: the class; columns: what it was taken for')
+        self.assertEqual([[int(cell) for cell in row[1:]] for row in rows[1:]],
+                         told['confusion'])
+        names = [c['name'] for c in told['classes']]
+        self.assertEqual([row[0] for row in rows[1:]],
+                         [f'{i}: {name}' for i, name in enumerate(names)])
+        self.assertEqual(self.rows(root, 'Classes')[1:], [
+            [c['name'], str(c['samples']), f"{100 * c['precision']:.2f} %",
+             f"{100 * c['recall']:.2f} %"] for c in told['classes']])
+        wrong = sorted((-count, i, j) for i, row in enumerate(told['confusion'])
+                       for j, count in enumerate(row) if count and i != j)[:20]
+        pairs = self.rows(root, 'What was taken for what, the most frequent first')[1:]
+        self.assertEqual([row[:3] for row in pairs],
+                         [[names[i], names[j], str(-count)] for count, i, j in wrong])
+        self.assertIn(f"{told['samples']} samples: loss {told['loss']:.4f}", text)
+        text, root = self.report('none', 'run', '--eval', status=3)
+        self.assertIn('It cannot be evaluated: ', text)
+        self.assertEqual(len(self.rows(root, 'Classes')), 11)
+        self.refused(2, "'--batch-size'", 'report', 'run', '--eval', '--batch-size', '0')
+
     def test_long_run(self):
         """Means over steps, of no more points than a screen can show."""
         self.lines('run', [self.step(i) for i in range(1, 5001)])

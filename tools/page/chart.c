@@ -288,7 +288,7 @@ static void add_bar(struct page *page, const struct page_bar *bar, const struct 
     page_add(page, "</text>");
     for (int i = 0; i < bar->part_count; i++) {
         const double from = length_of(range, sum);
-        sum += bar->parts[i];
+        sum += isfinite(bar->parts[i]) ? bar->parts[i] : 0;
         add_ink(page, bar, bar->colour + i, top, from, length_of(range, sum));
     }
     if (bar->part_count == 0)

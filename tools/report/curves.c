@@ -6,7 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_POINTS = 400, MOST_BINS = 40, LEAST_BINS = 8, NAME = RECORD_PATH + 32 };
+enum {
+    MOST_POINTS = 400,
+    RATE_STEPS = 5,
+    MOST_BINS = 40,
+    LEAST_BINS = 8,
+    NAME = RECORD_PATH + 32
+};
 
 /* --- curves ----------------------------------------------------------------------------- */
 
@@ -19,26 +25,43 @@ struct curves {
     int most; /* steps of which a point is the mean */
 };
 
-/* Points that a chart of a screen's width can show: means over as many as needed. */
+/* What a point of a chart is, of points [first, end): means. Rates weigh by the time that they
+ * lasted: all samples by all time. Returns whether any is defined. */
+static bool mean(const struct points *points, enum point_field field, int first, int end,
+                 double *x, double *y)
+{
+    double steps = 0, sum = 0, weights = 0;
+    int found = 0;
+    for (int i = first; i < end && i < points->count; i++) {
+        const double *p = points->of[i];
+        const double weight = field == POINT_RATE ? p[POINT_MS] : 1;
+        if (!isfinite(p[field]) || !(weight > 0))
+            continue;
+        steps += p[POINT_STEP];
+        sum += p[field] * weight;
+        weights += weight;
+        found++;
+    }
+    *x = steps / found;
+    *y = sum / weights;
+    return found > 0;
+}
+
+/* Points that a chart of a screen's width can show: means over as many as needed, of rates
+ * over a few at least, as a single step's may be far off. */
 static int thin(const struct points *points, enum point_field field, double *x, double *y,
                 int *width)
 {
     int count = 0;
+    double at, value;
     *width = (points->count + MOST_POINTS - 1) / MOST_POINTS;
-    for (int first = 0; first < points->count; first += *width) {
-        double steps = 0, sum = 0;
-        int found = 0;
-        for (int i = first; i < first + *width && i < points->count; i++)
-            if (isfinite(points->of[i][field])) {
-                steps += points->of[i][POINT_STEP];
-                sum += points->of[i][field];
-                found++;
-            }
-        if (found == 0)
-            continue;
-        x[count] = steps / found;
-        y[count++] = sum / found;
-    }
+    if (field == POINT_RATE && *width < RATE_STEPS && points->count > MOST_POINTS / 4)
+        *width = RATE_STEPS;
+    for (int first = 0; first < points->count; first += *width)
+        if (mean(points, field, first, first + *width, &at, &value)) {
+            x[count] = at;
+            y[count++] = value;
+        }
     return count;
 }
 

@@ -55,8 +55,13 @@ static void add_remarks(struct page *page, const struct report *report)
     }
 }
 
-static int write_page(const struct report *report, const char *path)
+static int write_page(const struct arguments *arguments, const struct report *report)
 {
+    const char *path = option_text(arguments, "output");
+    int64_t batch = STANDARD_BATCH;
+    int result = option_number(arguments, "batch-size", 1, 1 << 24, &batch);
+    if (result != DONE)
+        return result;
     struct page page = {0};
     char title[RECORD_PATH + 32];
     if (report->count == 1)
@@ -69,14 +74,15 @@ static int write_page(const struct report *report, const char *path)
     report_curves(&page, report);
     report_speed(&page, report);
     report_devices(&page, report);
+    if (option_given(arguments, "eval"))
+        result = report_classes(&page, report, option_text(arguments, "device"), batch);
     report_facts(&page, report);
-    const enum lk_status written = page_write(&page, path);
-    return written == LK_OK ? DONE : failed(written);
+    const enum lk_status written = page_write(&page, path ? path : "report.html");
+    return written == LK_OK ? result : failed(written);
 }
 
 static int run(const struct arguments *arguments)
 {
-    const char *path = option_text(arguments, "output");
     struct report report = {0};
     int result = DONE;
     if (arguments->word_count < 1 || arguments->word_count > MOST_RUNS)
@@ -88,7 +94,7 @@ static int run(const struct arguments *arguments)
     for (; result == DONE && report.count < arguments->word_count; report.count++)
         result = run_read(&report.runs[report.count], arguments->words[report.count]);
     if (result == DONE)
-        result = write_page(&report, path ? path : "report.html");
+        result = write_page(arguments, &report);
     for (int i = 0; i < report.count; i++)
         run_clear(&report.runs[i]);
     free(report.runs);
@@ -97,11 +103,15 @@ static int run(const struct arguments *arguments)
 
 static const struct option options[] = {
     {"output", "FILE", "where the page is written; default: report.html"},
+    {"eval", NULL, "evaluate each run on what it was validated with: confusions, classes"},
+    {"device", "LIST", "with --eval: device to use; 'lockstep devices' lists them"},
+    {"batch-size", "N", "with --eval: samples at a time (default 512)"},
     {0},
 };
 
 static const struct example examples[] = {
     {"lockstep report out", "all of a run in report.html"},
+    {"lockstep report out --eval", "with the confusion matrix of the validation data"},
     {"lockstep report trials/a trials/b -o trials.html", "two runs laid over each other"},
     {0},
 };
