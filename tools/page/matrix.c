@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { STRONGEST = 60 }; /* percent of colour that leaves numbers readable */
 
@@ -12,7 +13,11 @@ static void add_row(struct page *page, const char *name, int number, const int64
     int64_t all = 0;
     for (int i = 0; i < count; i++)
         all += counts[i];
-    page_add(page, "<tr><th scope=\"row\" class=\"word\">%d: ", number);
+    char text[12];
+    snprintf(text, sizeof text, "%d", number);
+    page_add(page, "<tr><th scope=\"row\" class=\"word\">");
+    if (strcmp(text, name) != 0) /* a class without name is its number */
+        page_add(page, "%s: ", text);
     page_add_text(page, name);
     page_add(page, "</th>");
     for (int i = 0; i < count; i++) {

@@ -99,7 +99,7 @@ static void end_curves(struct page *page, struct curves *curves, const char *tit
     if (curves->count == 0)
         return;
     if (curves->most > 1)
-        snprintf(more, sizeof more, " (points are means of up to %d)", curves->most);
+        snprintf(more, sizeof more, " (points are means of up to %d steps)", curves->most);
     snprintf(text, sizeof text, "%s%s", title, more);
     page_plot(page, &(struct page_plot){.title = text,
                                         .description = description,

@@ -24,7 +24,7 @@ static const char *best_text(const struct record *record, char text[64])
 static void add_summary(struct page *page, const struct report *report)
 {
     static const char *const columns[] = {
-        "run", "model", "data", "state", "best validation", "at step", "steps", "time", NULL};
+        "run", "best validation", "state", "model", "data", "at step", "steps", "time", NULL};
     page_table_begin(page, report->count == 1 ? "The run" : "The runs", columns, 5);
     for (int i = 0; i < report->count; i++) {
         const struct record *r = &report->runs[i].record;
@@ -32,9 +32,9 @@ static void add_summary(struct page *page, const struct report *report)
         if (r->metric)
             snprintf(at, sizeof at, "%" PRId64, r->best_step);
         snprintf(steps, sizeof steps, "%" PRId64, r->step);
-        page_table_row(page, (const char *[]){r->path, r->model, r->data, r->state,
-                                              best_text(r, best), at, steps,
-                                              duration_text(r->seconds, time)});
+        page_table_row(page,
+                       (const char *[]){r->path, best_text(r, best), r->state, r->model,
+                                        r->data, at, steps, duration_text(r->seconds, time)});
     }
     page_table_end(page);
 }
