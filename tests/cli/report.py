@@ -175,6 +175,7 @@ class Strange(ReportTest):
     def test_torn_and_damaged_lines(self):
         lines = [self.step(1), '{"event": "step", "step": 2, "lo', '\x00', '[1, 2]', '7',
                  '{"event": 5}', '{"event": "step"}', '{"event": "eval", "step": "x"}',
+                 '{"event": "step", "step": 1e300, "loss": 1}',
                  {**self.step(3), 'loss': 1e300, 'lr': 'high', 'devices': 3},
                  {**self.step(4), 'devices': [7, None, {'samples': 'all'}]},
                  {'event': 'devices', 'step': None, 'text': ['x']}, '[' * 100000,
@@ -188,6 +189,21 @@ class Strange(ReportTest):
         self.assertEqual(len(points), 2)
         self.assertEqual(self.rows(root, 'The run')[1][1:5], ['-', 'stopped', '?', '?'])
         self.assertEqual(self.rows(root, 'The run')[1][6], '4')
+
+    def test_more_than_is_shown(self):
+        """Devices, places of a group, messages."""
+        place = {'compute_ms': 1, 'idle_ms': 0, 'crossing_ms': 0}
+        device = {'rank': 0, 'samples': 1, 'compute_ms': 1e90, 'places': [place] * 20}
+        told = [{'event': 'devices', 'step': 1, 'text': 'é' * 3000}] * 103
+        self.lines('run', [{**self.step(i), 'devices': [device] * 67} for i in (1, 2)] + told)
+        text, root = self.report('run')
+        self.assertIn('It has 3 devices more.', text)
+        self.assertIn('3 more are in its metrics.jsonl.', text)
+        figures = self.figures(root)
+        self.assertEqual(len(list(figures['run: ms of a step, by device'].iter('rect'))),
+                         64 * 6)
+        places = figures['run: ms of a step, by device of group 63']
+        self.assertEqual(len([t for t in places.iter('text') if t.text == '1 ms']), 16)
 
     def test_run_that_is_written(self):
         self.train('--run', 'run', '--steps', '5')

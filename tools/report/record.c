@@ -19,8 +19,10 @@ static double number_of(const char *line, const char *key)
 static void take_step(struct record *record, const char *line)
 {
     const double ms = number_of(line, "\"step_ms\": ");
+    const double step = number_of(line, "\"step\": ");
     record->state = "stopped";
-    record->step = (int64_t)number_of(line, "\"step\": ");
+    if (fabs(step) < 1e15) /* a damaged line may have any, or none */
+        record->step = (int64_t)step;
     record->seconds += isfinite(ms) ? ms / 1000 : 0;
 }
 
