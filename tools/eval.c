@@ -10,31 +10,6 @@
 
 enum { STANDARD_BATCH = 512 };
 
-/* One class: of those predicted so, of those that are so, the share that is right. */
-struct class_figures {
-    char name[64];
-    int64_t count;
-    double precision, recall;
-};
-
-static struct class_figures figures_of(const struct lk_evaluation *e, int class)
-{
-    struct class_figures f = {0};
-    int64_t predicted = 0;
-    for (int i = 0; i < e->classes; i++) {
-        f.count += e->confusion[(int64_t) class * e->classes + i];
-        predicted += e->confusion[(int64_t)i * e->classes + class];
-    }
-    const double right = (double)e->confusion[(int64_t) class * e->classes + class];
-    f.precision = predicted ? right / (double)predicted : 0;
-    f.recall = f.count ? right / (double)f.count : 0;
-    if (class < e->named_classes)
-        snprintf(f.name, sizeof f.name, "%s", e->class_names[class]);
-    else
-        snprintf(f.name, sizeof f.name, "%d", class);
-    return f;
-}
-
 /* Room for the longest name of what print_outputs() prints. */
 static int figure_width(const struct lk_evaluation *e)
 {
@@ -75,7 +50,7 @@ static void print(const struct lk_evaluation *e)
         return;
     width = 5;
     for (int i = 0; i < e->classes; i++) {
-        const int columns = terminal_width(figures_of(e, i).name);
+        const int columns = terminal_width(class_figures_of(e, i).name);
         width = columns > width ? columns : width;
     }
     width = width > 40 ? 40 : width;
@@ -89,7 +64,7 @@ static void print(const struct lk_evaluation *e)
     printf("\n");
     table_start(&table, columns, 4);
     for (int i = 0; i < e->classes; i++) {
-        const struct class_figures f = figures_of(e, i);
+        const struct class_figures f = class_figures_of(e, i);
         table_cell(&table, "%s", f.name);
         table_cell(&table, "%" PRId64, f.count);
         table_cell(&table, "%.2f %%", 100 * f.precision);
@@ -102,7 +77,7 @@ static json_t *as_json(const struct lk_evaluation *e)
 {
     json_t *classes = json_array(), *confusion = json_array();
     for (int i = 0; i < e->classes; i++) {
-        const struct class_figures f = figures_of(e, i);
+        const struct class_figures f = class_figures_of(e, i);
         json_array_append_new(classes,
                               json_pack("{s:o, s:I, s:f, s:f}", "name", json_text(f.name),
                                         "samples", (json_int_t)f.count, "precision",

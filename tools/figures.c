@@ -40,3 +40,21 @@ json_t *outputs_json(const struct lk_evaluation *evaluation)
     }
     return list;
 }
+
+struct class_figures class_figures_of(const struct lk_evaluation *e, int class)
+{
+    struct class_figures f = {0};
+    int64_t predicted = 0;
+    for (int i = 0; i < e->classes; i++) {
+        f.count += e->confusion[(int64_t) class * e->classes + i];
+        predicted += e->confusion[(int64_t)i * e->classes + class];
+    }
+    const double right = (double)e->confusion[(int64_t) class * e->classes + class];
+    f.precision = predicted ? right / (double)predicted : 0;
+    f.recall = f.count ? right / (double)f.count : 0;
+    if (class < e->named_classes)
+        snprintf(f.name, sizeof f.name, "%s", e->class_names[class]);
+    else
+        snprintf(f.name, sizeof f.name, "%d", class);
+    return f;
+}

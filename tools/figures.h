@@ -14,4 +14,13 @@ void output_text(const struct lk_output_evaluation *output, char *text, size_t b
 /* {"name", "loss_name", "loss", "weight", "metrics"} of each output. */
 json_t *outputs_json(const struct lk_evaluation *evaluation);
 
+/* One class: of those predicted so, of those that are so, the share that is right. */
+struct class_figures {
+    char name[64];
+    int64_t count;
+    double precision, recall;
+};
+
+struct class_figures class_figures_of(const struct lk_evaluation *evaluation, int class);
+
 #endif

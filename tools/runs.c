@@ -1,151 +1,47 @@
 /* lockstep runs: a table of run directories: what was trained on what, how well and how far. */
 #include "command.h"
+#include "report/record.h"
 #include "terminal/json.h"
 #include "terminal/table.h"
 #include "terminal/terminal.h"
 #include "train/progress.h"
 #include <dirent.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_DEPTH = 8, PATH = 1024, NAME = 512 };
-
-/* What is known of a run. */
-struct run {
-    char path[PATH], model[NAME], data[NAME];
-    const char
-        *metric; /* by which `best` is the best of all evaluations; NULL: none was made */
-    double best;
-    int64_t best_step, step;
-    double seconds; /* of all its steps */
-    const char *state;
-};
+enum { MOST_DEPTH = 8 };
 
 struct runs {
-    struct run *list;
+    struct record *list;
     int count, room;
     const char *filter; /* a text that one of a run's has; NULL: all are listed */
 };
 
-/* --- reading ---------------------------------------------------------------------------- */
+/* --- finding ---------------------------------------------------------------------------- */
 
-/* The number behind "KEY": in a line of JSON, which is quicker than to read all of it. */
-static double number_of(const char *line, const char *key)
-{
-    const char *at = strstr(line, key);
-    return at ? strtod(at + strlen(key), NULL) : NAN;
-}
-
-static void take_step(struct run *run, const char *line)
-{
-    const double ms = number_of(line, "\"step_ms\": ");
-    run->step = (int64_t)number_of(line, "\"step\": ");
-    run->seconds += isfinite(ms) ? ms / 1000 : 0;
-}
-
-/* An evaluation is better by its accuracy or, where nothing has one, by its loss. */
-static void take_evaluation(struct run *run, const json_t *line)
-{
-    const json_t *accuracy = json_object_get(line, "accuracy");
-    const json_t *loss = json_object_get(line, "loss");
-    const bool has_accuracy = json_is_number(accuracy);
-    const double value = json_number_value(has_accuracy ? accuracy : loss);
-    if (!has_accuracy && !json_is_number(loss))
-        return;
-    if (run->metric && !(has_accuracy ? value > run->best : value < run->best))
-        return;
-    run->metric = has_accuracy ? "accuracy" : "loss";
-    run->best = value;
-    run->best_step = json_integer_value(json_object_get(line, "step"));
-}
-
-static void take_line(struct run *run, const char *text)
-{
-    static const char step[] = "{\"event\": \"step\"";
-    if (strncmp(text, step, sizeof step - 1) == 0) {
-        run->state = "stopped";
-        take_step(run, text);
-        return;
-    }
-    json_t *line = json_loads(text, 0, NULL);
-    const char *event = json_string_value(json_object_get(line, "event"));
-    if (event && strcmp(event, "eval") == 0)
-        take_evaluation(run, line);
-    if (event && strcmp(event, "end") == 0)
-        run->state = "finished";
-    json_decref(line);
-}
-
-/* Whether a process trains into it now. */
-static bool is_held(const char *path)
-{
-    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool held = folder >= 0 && flock(folder, LOCK_SH | LOCK_NB) != 0;
-    if (folder >= 0)
-        close(folder);
-    return held;
-}
-
-static void read_metrics(struct run *run)
-{
-    char path[PATH + 16];
-    char *line = NULL;
-    size_t room = 0;
-    snprintf(path, sizeof path, "%s/metrics.jsonl", run->path);
-    FILE *file = fopen(path, "r");
-    while (file && getline(&line, &room, file) > 0)
-        take_line(run, line);
-    free(line);
-    if (file)
-        fclose(file);
-    if (is_held(run->path))
-        run->state = "training";
-}
-
-/* Model and data by config.yaml; "?" where it cannot be read. */
-static void read_settings(struct run *run, const char *config)
-{
-    struct lk_settings *settings = NULL;
-    const bool is_read = lk_settings_create(&settings) == LK_OK &&
-                         lk_settings_read(settings, config) == LK_OK &&
-                         lk_settings_get(settings, "model", run->model, NAME) == LK_OK &&
-                         lk_settings_get(settings, "data", run->data, NAME) == LK_OK;
-    lk_settings_destroy(settings);
-    lk_error_clear();
-    if (!is_read) {
-        snprintf(run->model, NAME, "?");
-        snprintf(run->data, NAME, "?");
-    }
-}
-
-static bool is_wanted(const struct run *run, const char *filter)
+static bool is_wanted(const struct record *run, const char *filter)
 {
     return !filter || strstr(run->path, filter) || strstr(run->model, filter) ||
            strstr(run->data, filter) || strstr(run->state, filter);
 }
 
-static int add(struct runs *runs, const char *path, const char *config)
+static int add(struct runs *runs, const char *path)
 {
     if (runs->count == runs->room) {
         const int room = 2 * runs->room + 16;
-        struct run *longer = realloc(runs->list, (size_t)room * sizeof *longer);
+        struct record *longer = realloc(runs->list, (size_t)room * sizeof *longer);
         if (!longer)
             return failed(LK_E_MEMORY);
         runs->list = longer;
         runs->room = room;
     }
-    struct run *run = &runs->list[runs->count];
-    *run = (struct run){.state = "begun"};
-    snprintf(run->path, sizeof run->path, "%s", path);
-    read_settings(run, config);
-    read_metrics(run);
+    struct record *run = &runs->list[runs->count];
+    record_read(run, path, NULL);
     runs->count += is_wanted(run, runs->filter);
     return DONE;
 }
@@ -153,17 +49,17 @@ static int add(struct runs *runs, const char *path, const char *config)
 /* Adds the folder if it is a run, else those below it. */
 static int find(struct runs *runs, const char *path, int depth)
 {
-    char inner[PATH];
+    char inner[RECORD_PATH];
     int result = DONE;
     struct stat about;
-    if (snprintf(inner, sizeof inner, "%s/config.yaml", path) >= PATH)
+    if (snprintf(inner, sizeof inner, "%s/config.yaml", path) >= RECORD_PATH)
         return DONE;
     if (access(inner, R_OK) == 0)
-        return add(runs, path, inner);
+        return add(runs, path);
     DIR *folder = depth < MOST_DEPTH ? opendir(path) : NULL;
     for (struct dirent *entry; folder && result == DONE && (entry = readdir(folder));) {
         if (entry->d_name[0] == '.' ||
-            snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name) >= PATH)
+            snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name) >= RECORD_PATH)
             continue;
         if (lstat(inner, &about) == 0 && S_ISDIR(about.st_mode))
             result = find(runs, inner, depth + 1);
@@ -179,7 +75,7 @@ static const char *const sorts[] = {"run",   "model", "data",  "best",
                                     "steps", "time",  "state", NULL};
 
 /* Accuracies before losses; the best, the longest first. */
-static int compare_best(const struct run *a, const struct run *b)
+static int compare_best(const struct record *a, const struct record *b)
 {
     const bool has_a = a->metric && *a->metric == 'a', has_b = b->metric && *b->metric == 'a';
     if (!a->metric || !b->metric)
@@ -192,14 +88,14 @@ static int compare_best(const struct run *a, const struct run *b)
 
 static int compare_path(const void *a, const void *b)
 {
-    return strcmp(((const struct run *)a)->path, ((const struct run *)b)->path);
+    return strcmp(((const struct record *)a)->path, ((const struct record *)b)->path);
 }
 
 static const char *sort_key; /* of compare(): qsort() passes nothing through */
 
 static int compare(const void *left, const void *right)
 {
-    const struct run *a = left, *b = right;
+    const struct record *a = left, *b = right;
     int order = 0;
     if (strcmp(sort_key, "model") == 0)
         order = strcmp(a->model, b->model);
@@ -232,7 +128,7 @@ static void print(const struct runs *runs)
     char time[32];
     table_start(&table, columns, (int)(sizeof columns / sizeof *columns));
     for (int i = 0; i < runs->count; i++) {
-        const struct run *run = &runs->list[i];
+        const struct record *run = &runs->list[i];
         table_cell(&table, "%s", run->path);
         table_cell(&table, "%s", run->model);
         table_cell(&table, "%s", run->data);
@@ -249,7 +145,7 @@ static void print(const struct runs *runs)
     table_end(&table);
 }
 
-static json_t *run_json(const struct run *run)
+static json_t *run_json(const struct record *run)
 {
     return json_pack("{s:o, s:o, s:o, s:s?, s:o, s:I, s:I, s:o, s:s}", "run",
                      json_text(run->path), "model", json_text(run->model), "data",

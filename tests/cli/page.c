@@ -16,6 +16,7 @@ static void add_tables(struct page *page)
     page_table_group(page, nasty);
     page_table_row(page, (const char *[]){"row", nasty, "1.5"});
     page_table_end(page);
+    page_matrix(page, nasty, (const char *[]){nasty, "b"}, (const int64_t[]){3, 1, 0, 0}, 2);
     page_table_begin(page, "facts", NULL, 2);
     page_table_row(page, (const char *[]){"fact", nasty});
     page_table_end(page);
@@ -33,6 +34,8 @@ static void add_plot(struct page *page, bool is_log, int count, const double *x,
          .count = count,
          .x = x,
          .y = y,
+         .is_joined = true,
+         .is_faint = true,
          .details = details}};
     page_plot(page, &(struct page_plot){.title = nasty,
                                         .description = nasty,
@@ -72,6 +75,11 @@ static void add_bars(struct page *page)
     page_bars(page, &chart);
     chart.count = 0;
     page_bars(page, &chart);
+    const double parts[] = {1, NAN, 3};
+    const struct page_bar split = {.label = nasty, .text = "", .parts = parts, .part_count = 3};
+    page_bars(page,
+              &(struct page_bars){
+                  .title = nasty, .description = nasty, .bars = &split, .count = 1, .most = 8});
     page_legend(page, (const char *[]){nasty, "b"}, 2);
 }
 

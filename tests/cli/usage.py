@@ -9,8 +9,8 @@ import program
 from program import DATA, MODEL, PROGRAM, ProgramTest
 
 COMMANDS = ['train', 'eval', 'predict', 'generate', 'summary', 'data', 'devices', 'bench',
-            'scale', 'selftest', 'convert', 'tune', 'weights', 'export', 'runs', 'help',
-            'completion']
+            'scale', 'selftest', 'convert', 'tune', 'weights', 'export', 'runs',
+            'report', 'help', 'completion']
 
 
 class Help(ProgramTest):
@@ -47,9 +47,8 @@ class CommandLine(ProgramTest):
         self.refused(2, ["'tain'", "did you mean 'train'?"], 'tain')
 
     def test_later_commands(self):
-        for command in ['report', 'serve']:
-            self.refused(2, 'not part of this version', command, 'x')
-            self.assertNotIn(command, self.run_program('--help').stdout.split())
+        self.refused(2, 'not part of this version', 'serve', 'x')
+        self.assertNotIn('serve', self.run_program('--help').stdout.split())
 
     def test_unknown_option(self):
         self.refused(2, "'--bach-size'; did you mean '--batch-size'?", 'train', 'mlp',

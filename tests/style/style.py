@@ -44,7 +44,7 @@ HALLS = {
 }
 
 # Rooms of the program, below tools/.
-TOOL_ROOMS = {"bench", "data", "help", "page", "terminal", "train"}
+TOOL_ROOMS = {"bench", "data", "help", "page", "report", "terminal", "train"}
 
 # Whose front door a public header is, where it has not the room's name. lockstep.h is all.
 DOORS = {"accuracy": "bench", "batches": "data", "callback": "train", "compute": "train",

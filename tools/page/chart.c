@@ -138,30 +138,44 @@ static void add_detail(struct page *page, const char *detail)
     page_add(page, "</title>");
 }
 
-static void add_points(struct page *page, const struct page_series *s, const struct range *x,
-                       const struct range *y)
+static bool has_line(const struct page_series *s)
 {
-    if (s->mark == PAGE_LINE)
-        page_add(page,
-                 "<svg viewBox=\"0 0 %d %d\" width=\"100%%\" height=\"100%%\" "
-                 "preserveAspectRatio=\"none\"><polyline class=\"s%d\" "
-                 "vector-effect=\"non-scaling-stroke\" points=\"",
-                 VIEW, VIEW, colour_of(s->colour));
+    return s->mark == PAGE_LINE || s->is_joined;
+}
+
+static bool is_shown(const struct page_series *s, int i, const struct range *x,
+                     const struct range *y)
+{
+    return can_show(x->is_log, s->x[i]) && can_show(y->is_log, s->y[i]);
+}
+
+static void add_polyline(struct page *page, const struct page_series *s, const struct range *x,
+                         const struct range *y)
+{
+    page_add(page,
+             "<svg viewBox=\"0 0 %d %d\" width=\"100%%\" height=\"100%%\" "
+             "preserveAspectRatio=\"none\"><polyline class=\"s%d%s\" "
+             "vector-effect=\"non-scaling-stroke\" points=\"",
+             VIEW, VIEW, colour_of(s->colour), s->is_faint ? " faint" : "");
+    for (int i = 0; i < s->count; i++)
+        if (is_shown(s, i, x, y))
+            page_add(page, "%.1f,%.1f ", VIEW * place_of(x, s->x[i]),
+                     VIEW - VIEW * place_of(y, s->y[i]));
+    page_add(page, "\"/></svg>\n");
+}
+
+static void add_marks(struct page *page, const struct page_series *s, const struct range *x,
+                      const struct range *y)
+{
     for (int i = 0; i < s->count; i++) {
-        if (!can_show(x->is_log, s->x[i]) || !can_show(y->is_log, s->y[i]))
+        if (!is_shown(s, i, x, y))
             continue;
-        const double right = place_of(x, s->x[i]), up = place_of(y, s->y[i]);
-        if (s->mark == PAGE_LINE) {
-            page_add(page, "%.1f,%.1f ", VIEW * right, VIEW - VIEW * up);
-            continue;
-        }
         page_add(page, "<use class=\"c%d\" href=\"#mark%d\" x=\"%.2f%%\" y=\"%.2f%%\">",
-                 colour_of(s->colour), (int)s->mark, 100 * right, 100 - 100 * up);
+                 colour_of(s->colour), (int)s->mark, 100 * place_of(x, s->x[i]),
+                 100 - 100 * place_of(y, s->y[i]));
         add_detail(page, s->details ? s->details[i] : NULL);
         page_add(page, "</use>\n");
     }
-    if (s->mark == PAGE_LINE)
-        page_add(page, "\"/></svg>\n");
 }
 
 static void begin_legend(struct page *page)
@@ -183,10 +197,14 @@ static void add_plot_legend(struct page *page, const struct page_plot *plot)
     begin_legend(page);
     for (int i = 0; i < plot->count; i++) {
         const struct page_series *s = &plot->series[i];
-        char mark[64];
-        snprintf(mark, sizeof mark, "<use href=\"#mark%d\" x=\"9\" y=\"6\"/>", (int)s->mark);
-        add_entry(page, s->name, s->colour,
-                  s->mark == PAGE_LINE ? "<path stroke-width=\"2\" d=\"M0 6H18\"/>" : mark);
+        char drawing[160] = "";
+        if (has_line(s))
+            snprintf(drawing, sizeof drawing, "<path%s stroke-width=\"2\" d=\"M0 6H18\"/>",
+                     s->is_faint ? " class=\"faint\"" : "");
+        if (s->mark != PAGE_LINE)
+            snprintf(drawing + strlen(drawing), sizeof drawing - strlen(drawing),
+                     "<use href=\"#mark%d\" x=\"9\" y=\"6\"/>", (int)s->mark);
+        add_entry(page, s->name, s->colour, drawing);
     }
     page_add(page, "</ul>\n");
 }
@@ -215,7 +233,11 @@ void page_plot(struct page *page, const struct page_plot *plot)
     add_axis(page, &x, false, plot->x.label);
     add_axis(page, &y, true, plot->y.label);
     for (int i = 0; i < plot->count; i++)
-        add_points(page, &plot->series[i], &x, &y);
+        if (has_line(&plot->series[i]))
+            add_polyline(page, &plot->series[i], &x, &y);
+    for (int i = 0; i < plot->count; i++)
+        if (plot->series[i].mark != PAGE_LINE)
+            add_marks(page, &plot->series[i], &x, &y);
     page_add(page, "</svg>\n");
     add_plot_legend(page, plot);
     page_add(page, "</figure>\n");
@@ -243,20 +265,35 @@ static double length_of(const struct range *range, double value)
     return can_show(range->is_log, value) ? fmin(fmax(place_of(range, value), 0), 1) : 0;
 }
 
+/* A bar, or a part of one. from, to: of the room that bars have. */
+static void add_ink(struct page *page, const struct page_bar *bar, int colour, int top,
+                    double from, double to)
+{
+    page_add(page, "<rect class=\"c%d\" x=\"%.2f%%\" y=\"%d\" width=\"%.2f%%\" height=\"%d\">",
+             colour_of(colour), 100 * from, top, 100 * (to - from), BAR_INK);
+    add_detail(page, bar->detail);
+    page_add(page, "</rect>");
+}
+
 static void add_bar(struct page *page, const struct page_bar *bar, const struct range *range,
                     int row)
 {
     const int top = BAR * row + (BAR - BAR_INK) / 2, text = BAR * row + BAR / 2 + 4;
+    double sum = 0;
     page_add(page,
              "<rect class=\"bed\" x=\"0\" y=\"%d\" width=\"100%%\" height=\"%d\"/>"
              "<text x=\"0\" dx=\"-7\" y=\"%d\" text-anchor=\"end\">",
              top, BAR_INK, text);
     page_add_text(page, bar->label);
-    page_add(page,
-             "</text><rect class=\"c%d\" x=\"0\" y=\"%d\" width=\"%.2f%%\" height=\"%d\">",
-             colour_of(bar->colour), top, 100 * length_of(range, bar->value), BAR_INK);
-    add_detail(page, bar->detail);
-    page_add(page, "</rect><text x=\"100%%\" dx=\"7\" y=\"%d\">", text);
+    page_add(page, "</text>");
+    for (int i = 0; i < bar->part_count; i++) {
+        const double from = length_of(range, sum);
+        sum += isfinite(bar->parts[i]) ? bar->parts[i] : 0;
+        add_ink(page, bar, bar->colour + i, top, from, length_of(range, sum));
+    }
+    if (bar->part_count == 0)
+        add_ink(page, bar, bar->colour, top, 0, length_of(range, bar->value));
+    page_add(page, "<text x=\"100%%\" dx=\"7\" y=\"%d\">", text);
     page_add_text(page, bar->text);
     page_add(page, "</text>\n");
 }

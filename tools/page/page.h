@@ -7,6 +7,7 @@
 #include <lockstep/status.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* What was written so far; all texts that are handed over are copied, and escaped. */
 struct page {
@@ -52,6 +53,8 @@ struct page_series {
     const char *name; /* for the legend */
     int colour;
     enum page_mark mark;
+    bool is_joined; /* marks: by a line too */
+    bool is_faint;  /* its line stands behind those of others */
     int count;
     const double *x, *y;        /* those that an axis cannot show are left out */
     const char *const *details; /* shown where the pointer is; NULL: none */
@@ -77,6 +80,8 @@ struct page_bar {
     const char *text;   /* behind it */
     const char *detail; /* shown where the pointer is; NULL: none */
     double value;
+    const double *parts; /* [part_count] of the value, one behind the other, in colours from */
+    int part_count;      /* `colour` on; 0: it is one */
     int colour;
 };
 
@@ -96,6 +101,12 @@ void page_bars(struct page *page, const struct page_bars *bars);
 
 /* Colours and what they stand for, names[i] with colour i. */
 void page_legend(struct page *page, const char *const *names, int count);
+
+/* A square table of how often what a row names was taken for what a column names, each cell as
+ * strong as its share of the row. counts: [count][count], count: up to PAGE_MATRIX */
+enum { PAGE_MATRIX = 64 };
+void page_matrix(struct page *page, const char *caption, const char *const *names,
+                 const int64_t *counts, int count);
 
 /* --- for charts ------------------------------------------------------------------------- */
 

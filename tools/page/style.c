@@ -39,6 +39,7 @@ const char page_style[] =
     "thead th{color:var(--soft);font-weight:600;vertical-align:bottom}\n"
     "tbody th{font-weight:400}\n"
     ".group th{text-align:left;background:var(--band);font-weight:600}\n"
+    ".cell{background:color-mix(in srgb,var(--c0) var(--share),transparent)}\n"
     /* charts */
     "figure{margin:0.7rem 0 0.5rem;break-inside:avoid}\n"
     "figcaption{font-weight:600;font-size:0.9rem;line-height:1.35}\n"
@@ -53,6 +54,7 @@ const char page_style[] =
     ".soft{fill:var(--soft)}\n"
     ".bed{fill:var(--band)}\n"
     "polyline{fill:none;stroke-width:2;stroke-linejoin:round}\n"
+    ".faint{stroke-opacity:0.5}\n"
     "use{stroke:var(--paper);stroke-width:1}\n"
     ".c0{fill:var(--c0)}.c1{fill:var(--c1)}.c2{fill:var(--c2)}.c3{fill:var(--c3)}"
     ".c4{fill:var(--c4)}.c5{fill:var(--c5)}.c6{fill:var(--c6)}.c7{fill:var(--c7)}\n"
