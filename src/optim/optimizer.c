@@ -56,8 +56,8 @@ static enum lk_status check(const struct lk_optimizer_config *config)
     if (real == LK_F64 && !lk_device_info(device)->has_fp64)
         return lk_fail(LK_E_UNSUPPORTED, "optimizer in float64: %s has no cl_khr_fp64",
                        lk_device_info(device)->name);
-    if (count < 1 || count > most_count)
-        return lk_fail(LK_E_ARGUMENT, "optimizer of %lld parameters: expected 1..%lld",
+    if (count < 0 || count > most_count)
+        return lk_fail(LK_E_ARGUMENT, "optimizer of %lld parameters: expected 0..%lld",
                        (long long)count, (long long)most_count);
     return LK_OK;
 }

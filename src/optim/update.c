@@ -33,7 +33,8 @@ enum lk_status lk_optimizer_enqueue_penalties(struct lk_optimizer *optimizer,
 
 enum lk_status lk_optimizer_enqueue_swap(struct lk_optimizer *optimizer, struct lk_buffer *w)
 {
-    return optimizer->average ? lk_average_enqueue_swap(optimizer->average, w) : LK_OK;
+    const bool has_any = optimizer->average && optimizer->info.count > 0;
+    return has_any ? lk_average_enqueue_swap(optimizer->average, w) : LK_OK;
 }
 
 static enum lk_status check_update(const struct lk_optimizer *optimizer,

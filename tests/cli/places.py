@@ -86,6 +86,18 @@ class Places(ProgramTest):
             self.assertEqual(self.bits(place, '--steps', '20', '--device', '0*2', '--place',
                                        place, model='branches.yaml'), one)
 
+    def test_nothing_to_train(self):
+        """A device of a group may have no parameter that is trained."""
+        checked = '--steps', '8', '--set', 'check_every=2'
+        one = self.bits('one', *checked, '--device', '0', '--place', 'off')
+        last = self.bits('last', *checked, '--device', '0', '--place', 'off', '--train-last', '1')
+        self.assertEqual(self.bits('bare', *checked, '--device', '0*3', '--place',
+                                   'front=0,back=2,max_pool_1=1'), one)
+        self.assertEqual(self.bits('two groups', *checked, '--device', '0*6', '--place',
+                                   'front=0,back=2,max_pool_1=1'), one)
+        self.assertEqual(self.bits('frozen', *checked, '--device', '0*2', '--train-last', '1'),
+                         last)
+
     def test_other_places(self):
         """A run goes on with its model divided otherwise."""
         one = self.bits('one', '--steps', '24', '--device', '0', '--place', 'off')
