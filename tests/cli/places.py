@@ -125,6 +125,19 @@ class Places(ProgramTest):
                      '--run', 'no', '--memory-limit', '40M', '--device', '0*2', '--place',
                      'auto')
 
+    def test_few_shards(self):
+        """Where memory is short, fewer shards are computed at a time, and fewer are on their
+        way."""
+        self.put('wide.yaml', 'input: [28, 28, 1]\nlayers:\n' +
+                 4 * '  - conv2d: {filters: 32, kernel: 3, activation: relu}\n' +
+                 '  - flatten\n  - dense: {units: 10}\n  - softmax\n')
+        options = ['--steps', '2', '--set', 'batch_size=256', '--set', 'shards=64']
+        one = self.bits('one', *options, '--device', '0', model='wide.yaml')
+        options += ['--device', '0*2', '--memory-limit', '40M', '--place']
+        for place in 'auto', 'conv2d_1=0,conv2d_3=1':
+            self.assertEqual(self.bits(place, *options, place, model='wide.yaml'), one)
+            self.assertIn('shards at a time', self.stderr)
+
     def test_lost_group(self):
         """Where a device of a group fails the others go on."""
         one = self.bits('one', '--steps', '20', '--device', '0', '--place', 'off')

@@ -65,15 +65,27 @@ struct placing {
     char lacks[512]; /* why no division fits; "": one does */
 };
 
-/* On a device's thread, since `auto` plans for its memory. That it lacks room is no failure of
- * the device. */
-static enum lk_status place(void *context, struct lk_worker *worker)
+static enum lk_status try_place(struct placing *p, struct lk_worker *worker)
 {
-    struct placing *p = context;
     struct lk_replica_config config;
     struct lk_placing plan = {.config = &config, .devices = worker->group};
     LK_TRY(lk_worker_plan(worker, &plan.in_flight, &config));
-    const enum lk_status status = lk_model_place(p->model, p->words, worker->places, &plan);
+    return lk_model_place(p->model, p->words, worker->places, &plan);
+}
+
+/* On a device's thread, since `auto` plans for its memory: first for all shards that it may
+ * compute at a time, then for fewer. That it lacks room is no failure of the device. */
+static enum lk_status place(void *context, struct lk_worker *worker)
+{
+    struct placing *p = context;
+    const int most = worker->most_shards, in_flight = worker->in_flight;
+    enum lk_status status = try_place(p, worker);
+    while (status == LK_E_DEVICE_MEMORY && lk_worker_take_less(worker, &worker->most_shards)) {
+        lk_error_clear();
+        status = try_place(p, worker);
+    }
+    worker->most_shards = most;
+    worker->in_flight = in_flight;
     if (status != LK_E_DEVICE_MEMORY)
         return status;
     snprintf(p->lacks, sizeof p->lacks, "%s", lk_error_text());
