@@ -45,8 +45,8 @@ static bool is_single(const struct lk_team *team)
 }
 
 /* Makes a stepper for as many shards at a time as fit into the device's memory: half as many
- * at each try, and in a group at last fewer micro-batches on their way. With `build` its kernels and memory are made too, which may also fail for
- * lack of memory. */
+ * at each try, and in a group at last fewer micro-batches on their way. With `build` its
+ * kernels and memory are made too, which may also fail for lack of memory. */
 static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
 {
     struct lk_team *team = worker->team;

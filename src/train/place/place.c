@@ -93,11 +93,41 @@ static enum lk_status place(void *context, struct lk_worker *worker)
     return LK_OK;
 }
 
-enum lk_status lk_place_nodes(struct lk_team *team, struct lk_model *model, const char *words)
+static enum lk_status choose(struct lk_team *team, struct lk_model *model, const char *words)
 {
     struct placing p = {.model = model, .words = words};
-    if (lk_team_worker(team, 0)->places < 2)
-        return LK_OK;
     LK_TRY(lk_team_call(team, place, &p));
     return *p.lacks ? lk_fail(LK_E_DEVICE_MEMORY, "%s", p.lacks) : LK_OK;
+}
+
+/* Sums are exchanged between ranks place by place, so all divide the model as rank 0 does. */
+static enum lk_status take_from_first(struct lk_world *world, const struct lk_graph *graph)
+{
+    const size_t bytes = (size_t)graph->count * sizeof(int);
+    int *places = malloc(bytes + 1);
+    if (!places)
+        return lk_fail_memory("places", bytes);
+    for (int i = 0; i < graph->count; i++)
+        places[i] = graph->nodes[i]->place;
+    const enum lk_status status = lk_world_broadcast(world, bytes, places);
+    for (int i = 0; i < graph->count && status == LK_OK; i++)
+        lk_node_set_place(graph->nodes[i], places[i]);
+    free(places);
+    return status;
+}
+
+enum lk_status lk_place_nodes(struct lk_team *team, struct lk_world *world,
+                              struct lk_model *model, const char *words)
+{
+    const int places = lk_team_worker(team, 0)->places;
+    char text[64];
+    snprintf(text, sizeof text, "%d device%s for the parts of a model", places,
+             places > 1 ? "s" : "");
+    if (lk_world_size(world) > 1)
+        LK_TRY(lk_world_check_equal(world, "groups", text));
+    if (places < 2)
+        return LK_OK;
+    if (lk_world_rank(world) == 0)
+        LK_TRY(choose(team, model, words));
+    return lk_world_size(world) > 1 ? take_from_first(world, model->graph) : LK_OK;
 }
