@@ -78,6 +78,7 @@ LK_MUST_CHECK enum lk_status lk_optimizer_ask(const char *kind, const char *opti
 struct lk_optimizer;
 
 /* An optimizer of `count` reals with zero state; its kernel can run after lk_device_build().
+ * Of 0 reals it may have tracked elements, and else no updates.
  * fails: LK_E_ARGUMENT, LK_E_UNSUPPORTED (no fp64), LK_E_MEMORY, LK_E_DEVICE_MEMORY */
 LK_MUST_CHECK enum lk_status lk_optimizer_create(const struct lk_optimizer_config *config,
                                                  struct lk_optimizer **optimizer);

@@ -45,8 +45,8 @@ static bool is_single(const struct lk_team *team)
 }
 
 /* Makes a stepper for as many shards at a time as fit into the device's memory: half as many
- * at each try. With `build` its kernels and memory are made too, which may also fail for
- * lack of memory. */
+ * at each try, and in a group at last fewer micro-batches on their way. With `build` its
+ * kernels and memory are made too, which may also fail for lack of memory. */
 static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
 {
     struct lk_team *team = worker->team;
@@ -61,9 +61,8 @@ static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
             break;
         lk_stepper_destroy(worker->stepper);
         worker->stepper = NULL;
-        if (status != LK_E_DEVICE_MEMORY || most < 2)
+        if (status != LK_E_DEVICE_MEMORY || !lk_worker_take_less(worker, &most))
             return status;
-        most /= 2;
         if (!*why)
             snprintf(why, sizeof why, "%s", lk_error_text());
         lk_error_clear();
@@ -133,6 +132,7 @@ static enum lk_status create_worker(struct lk_team *team, int position)
     worker->team = team;
     worker->position = position;
     worker->places = team->config.places > 1 ? team->config.places : 1;
+    worker->in_flight = team->config.in_flight ? team->config.in_flight : worker->places;
     worker->state = LK_WORKER_NEW;
     LK_TRY(lk_worker_read_faults(worker));
     return lk_worker_start(worker);

@@ -73,7 +73,7 @@ enum lk_status lk_trainer_tune(void *context, struct lk_team *team)
     struct lk_trainer *trainer = context;
     struct lk_world *world = trainer->world;
     struct tuning tuning = {.trainer = trainer};
-    LK_TRY(lk_place_nodes(team, trainer->model, trainer->settings->place));
+    LK_TRY(lk_place_nodes(team, world, trainer->model, trainer->settings->place));
     if (!trainer->checkpoint && lk_world_rank(world) == 0 &&
         trainer->settings->tune != LK_TUNE_OFF)
         LK_TRY(lk_team_call_each(team, tune, &tuning, false));

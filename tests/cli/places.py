@@ -80,19 +80,24 @@ class Places(ProgramTest):
     def first_event(self, run):
         return self.events(run)[0]['text']
 
-    def test_nothing_to_train(self):
-        """A place whose layers have no parameters."""
-        one = self.bits('one', '--steps', '12', '--device', '0', '--place', 'off')
-        bare = NET.replace('  - flatten', '  - {device: none, flatten: }')
-        self.put('bare.yaml', bare.replace('name: wide,', 'name: wide, device: last,'))
-        self.assertEqual(self.bits('bare', '--steps', '12', '--device', '0*4',
-                                   model='bare.yaml'), one)
-
     def test_branches(self):
         one = self.bits('one', '--steps', '20', '--device', '0', model='branches.yaml')
         for place in 'auto', 'left=0,right=1':
             self.assertEqual(self.bits(place, '--steps', '20', '--device', '0*2', '--place',
                                        place, model='branches.yaml'), one)
+
+    def test_nothing_to_train(self):
+        """A device of a group may have no parameter that is trained."""
+        checked = '--steps', '8', '--set', 'check_every=2'
+        one = self.bits('one', *checked, '--device', '0', '--place', 'off')
+        last = self.bits('last', *checked, '--device', '0', '--place', 'off', '--train-last',
+                         '1')
+        self.assertEqual(self.bits('bare', *checked, '--device', '0*3', '--place',
+                                   'front=0,back=2,max_pool_1=1'), one)
+        self.assertEqual(self.bits('two groups', *checked, '--device', '0*6', '--place',
+                                   'front=0,back=2,max_pool_1=1'), one)
+        self.assertEqual(self.bits('frozen', *checked, '--device', '0*2', '--train-last', '1'),
+                         last)
 
     def test_other_places(self):
         """A run goes on with its model divided otherwise."""
@@ -120,6 +125,19 @@ class Places(ProgramTest):
         self.refused(4, ['place: auto', 'none fits'], 'train', 'deep.yaml', *self.OPTIONS,
                      '--run', 'no', '--memory-limit', '40M', '--device', '0*2', '--place',
                      'auto')
+
+    def test_few_shards(self):
+        """Where memory is short, fewer shards are computed at a time, and fewer are on their
+        way."""
+        self.put('wide.yaml', 'input: [28, 28, 1]\nlayers:\n' +
+                 4 * '  - conv2d: {filters: 32, kernel: 3, activation: relu}\n' +
+                 '  - flatten\n  - dense: {units: 10}\n  - softmax\n')
+        options = ['--steps', '2', '--set', 'batch_size=256', '--set', 'shards=64']
+        one = self.bits('one', *options, '--device', '0', model='wide.yaml')
+        options += ['--device', '0*2', '--memory-limit', '40M', '--place']
+        for place in 'auto', 'conv2d_1=0,conv2d_3=1':
+            self.assertEqual(self.bits(place, *options, place, model='wide.yaml'), one)
+            self.assertIn('shards at a time', self.stderr)
 
     def test_lost_group(self):
         """Where a device of a group fails the others go on."""

@@ -152,6 +152,12 @@ class SameBits(RanksTest):
             self.assertAlmostEqual(sum(device['share'] for device in found), 1)
             self.assertTrue(all(d['compute_ms'] > 0 for d in found if d['share']))
 
+    def test_groups(self):
+        """A model divided among two devices of each rank, which has two such groups or one."""
+        common = '--run', 'a', '--steps', '6', '--place', 'dense_1=1', '--device'
+        self.mpirun(*unlike([*TRAIN, *common, '0*4'], [*TRAIN, *common, '0*2']))
+        self.assertEqual(self.sha256('a'), self.alone('b', '--steps', '6'))
+
     def test_a_slow_rank(self):
         """It gets fewer shards of the next steps, which changes no bit."""
         common = '--run', 'a', '--steps', '60', '--set', 'check_every=10'
@@ -254,6 +260,11 @@ class Refusals(RanksTest):
         second = ['other.yaml' if a == 'net.yaml' else a for a in TRAIN]
         self.refused_job(2, 'models differ between ranks', *unlike(
             [*TRAIN, '--run', 'run'], [*second, '--run', 'run']))
+
+    def test_other_groups(self):
+        common = [*TRAIN, '--run', 'run', '--place', 'auto', '--device']
+        self.refused_job(2, "groups differ between ranks: rank 0 has '2 devices for the parts",
+                         *unlike([*common, '0*2'], [*common, '0']))
 
     def test_what_one_rank_lacks(self):
         self.refused_job(3, "rank 1: ", *self.pair('--data', 'idx:nowhere'))

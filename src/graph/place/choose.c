@@ -173,8 +173,8 @@ static enum lk_status refuse(const struct choosing *c, const struct lk_place_pro
                                   c->count, p);
     }
     return lk_fail(LK_E_DEVICE_MEMORY,
-                   "place: auto: no division among %d devices fits with %d micro-batches on "
-                   "their way at a time",
+                   "place: auto: of the divisions among %d devices that were planned none fits "
+                   "with %d micro-batches on their way at a time",
                    c->count, c->in_flight);
 }
 

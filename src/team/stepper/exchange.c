@@ -177,10 +177,10 @@ static enum lk_status end_side(struct lk_exchange *e, const struct lk_exchange_s
     for (int b = 0; b < side->buckets; b++)
         LK_TRY(lk_shard_sum_enqueue_checksum(side->sum, lk_exchange_sum(e, side->first + b), 0,
                                              e->parcels[side->first + b].count, y, b));
-    if (weights && lk_replica_gradient_count(side->replica) > 0)
+    const int64_t trained = lk_replica_gradient_count(side->replica);
+    if (weights && trained > 0)
         LK_TRY(lk_shard_sum_enqueue_checksum(side->sum, lk_replica_weights(side->replica), 0,
-                                             lk_replica_gradient_count(side->replica), y,
-                                             side->buckets));
+                                             trained, y, side->buckets));
     for (int b = side->first; b < side->first + side->buckets; b++)
         LK_TRY(lk_transfer_buffer_enqueue_to_host(e->parcels[b].result,
                                                   (size_t)e->parcels[b].count * e->real_bytes));

@@ -197,8 +197,6 @@ void lk_worker_note(const struct lk_worker *worker, const char *what, int64_t st
     lk_profile_span(worker->team->profile, name, what, step, begin, end);
 }
 
-/* Of the micro-batches of a group as many are on their way as it has devices in a row, at most.
- */
 static struct lk_stepper_config describe_stepper(const struct lk_worker *worker, int most)
 {
     const struct lk_team_config *c = &worker->team->config;
@@ -207,7 +205,7 @@ static struct lk_stepper_config describe_stepper(const struct lk_worker *worker,
         .device = worker->device,
         .group = worker->group,
         .places = worker->places > 1 ? worker->places : 0,
-        .in_flight = c->in_flight ? c->in_flight : (int)lk_least(worker->places, micro_batches),
+        .in_flight = (int)lk_least(worker->in_flight, micro_batches),
         .loss = c->loss,
         .feed = c->feed,
         .batch = c->batch,
@@ -234,6 +232,18 @@ enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
 {
     const struct lk_stepper_config config = describe_stepper(worker, most);
     return lk_stepper_create(&config, &worker->stepper);
+}
+
+bool lk_worker_take_less(struct lk_worker *worker, int *most)
+{
+    const bool has_fewer_shards = *most > 1;
+    if (!has_fewer_shards && (*most == 0 || worker->in_flight < 2))
+        return false;
+    if (has_fewer_shards)
+        *most /= 2;
+    else
+        worker->in_flight--;
+    return true;
 }
 
 enum lk_status lk_worker_plan(const struct lk_worker *worker, int *in_flight,

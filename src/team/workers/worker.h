@@ -91,6 +91,7 @@ struct lk_worker {
     struct lk_device *device; /* NULL: it could not be opened; of a group the first */
     struct lk_device *group[LK_MOST_PLACES]; /* [places]; without a group `device` alone */
     int places;
+    int in_flight; /* micro-batches on their way through a group, at most */
     struct lk_stepper *stepper;
     bool has_updated; /* its stepper has updated, so that there are checksums of the sums
                        * that it received */
@@ -131,6 +132,10 @@ bool lk_worker_is_at_work(const struct lk_worker *worker);
  * through those of a group. */
 LK_MUST_CHECK enum lk_status lk_worker_plan(const struct lk_worker *worker, int *in_flight,
                                             struct lk_replica_config *replica);
+
+/* After a try that lacked memory, whether the next one can do with less: with half of `*most`
+ * shards at a time, and where that is one, with fewer micro-batches on their way. */
+bool lk_worker_take_less(struct lk_worker *worker, int *most);
 
 /* Makes its stepper, of `most` shards at a time or, with 0, of a device that is alone. */
 LK_MUST_CHECK enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most);

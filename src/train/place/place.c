@@ -65,15 +65,27 @@ struct placing {
     char lacks[512]; /* why no division fits; "": one does */
 };
 
-/* On a device's thread, since `auto` plans for its memory. That it lacks room is no failure of
- * the device. */
-static enum lk_status place(void *context, struct lk_worker *worker)
+static enum lk_status try_place(struct placing *p, struct lk_worker *worker)
 {
-    struct placing *p = context;
     struct lk_replica_config config;
     struct lk_placing plan = {.config = &config, .devices = worker->group};
     LK_TRY(lk_worker_plan(worker, &plan.in_flight, &config));
-    const enum lk_status status = lk_model_place(p->model, p->words, worker->places, &plan);
+    return lk_model_place(p->model, p->words, worker->places, &plan);
+}
+
+/* On a device's thread, since `auto` plans for its memory: first for all shards that it may
+ * compute at a time, then for fewer. That it lacks room is no failure of the device. */
+static enum lk_status place(void *context, struct lk_worker *worker)
+{
+    struct placing *p = context;
+    const int most = worker->most_shards, in_flight = worker->in_flight;
+    enum lk_status status = try_place(p, worker);
+    while (status == LK_E_DEVICE_MEMORY && lk_worker_take_less(worker, &worker->most_shards)) {
+        lk_error_clear();
+        status = try_place(p, worker);
+    }
+    worker->most_shards = most;
+    worker->in_flight = in_flight;
     if (status != LK_E_DEVICE_MEMORY)
         return status;
     snprintf(p->lacks, sizeof p->lacks, "%s", lk_error_text());
@@ -81,13 +93,43 @@ static enum lk_status place(void *context, struct lk_worker *worker)
     return LK_OK;
 }
 
-enum lk_status lk_place_nodes(struct lk_team *team, struct lk_model *model, const char *words)
+static enum lk_status choose(struct lk_team *team, struct lk_model *model, const char *words)
 {
     struct placing p = {.model = model, .words = words};
-    if (lk_team_worker(team, 0)->places < 2)
-        return LK_OK;
     LK_TRY(lk_team_call(team, place, &p));
     return *p.lacks ? lk_fail(LK_E_DEVICE_MEMORY, "%s", p.lacks) : LK_OK;
+}
+
+/* Sums are exchanged between ranks place by place, so all divide the model as rank 0 does. */
+static enum lk_status take_from_first(struct lk_world *world, const struct lk_graph *graph)
+{
+    const size_t bytes = (size_t)graph->count * sizeof(int);
+    int *places = malloc(bytes + 1);
+    if (!places)
+        return lk_fail_memory("places", bytes);
+    for (int i = 0; i < graph->count; i++)
+        places[i] = graph->nodes[i]->place;
+    const enum lk_status status = lk_world_broadcast(world, bytes, places);
+    for (int i = 0; i < graph->count && status == LK_OK; i++)
+        lk_node_set_place(graph->nodes[i], places[i]);
+    free(places);
+    return status;
+}
+
+enum lk_status lk_place_nodes(struct lk_team *team, struct lk_world *world,
+                              struct lk_model *model, const char *words)
+{
+    const int places = lk_team_worker(team, 0)->places;
+    char text[64];
+    snprintf(text, sizeof text, "%d device%s for the parts of a model", places,
+             places > 1 ? "s" : "");
+    if (lk_world_size(world) > 1)
+        LK_TRY(lk_world_check_equal(world, "groups", text));
+    if (places < 2)
+        return LK_OK;
+    if (lk_world_rank(world) == 0)
+        LK_TRY(choose(team, model, words));
+    return lk_world_size(world) > 1 ? take_from_first(world, model->graph) : LK_OK;
 }
 
 /* What fails is a group; which of its devices, these tell when they are tried. */

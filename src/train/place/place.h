@@ -13,9 +13,11 @@ LK_MUST_CHECK enum lk_status lk_place_count(const struct lk_model *model, const 
                                             const char *devices, int *places);
 
 /* Gives the model's nodes their places, once the team's devices are open and the losses are
- * added; with groups of one device does nothing. fails: as lk_model_place() */
-LK_MUST_CHECK enum lk_status lk_place_nodes(struct lk_team *team, struct lk_model *model,
-                                            const char *words);
+ * added; with groups of one device does nothing. Together: all ranks of a job take the places
+ * of rank 0. fails: as lk_model_place(); LK_E_ARGUMENT groups of another size on another rank
+ */
+LK_MUST_CHECK enum lk_status lk_place_nodes(struct lk_team *team, struct lk_world *world,
+                                            struct lk_model *model, const char *words);
 
 /* Whether some but not all devices of groups that are lost, each of them, still work: writes a
  * list of them, and the words by which a model is placed anew on them. */
