@@ -287,6 +287,9 @@ static enum lk_status make_gradient(struct lk_replica *replica, int i, size_t gr
         return lk_buffer_view(replica->gradients, offset, gradients - offset, view);
     }
     const int64_t reals = lk_param_list_stride(param) * replica->tiling.shards;
+    if (borrows_gradients(replica))
+        return lk_buffer_view(replica->config.weights_of->gradient_views[i], 0,
+                              (size_t)reals * real, view);
     LK_TRY(lk_buffer_create(replica->config.device, (size_t)reals * real, view));
     return lk_buffer_enqueue_fill(*view, 0);
 }

@@ -99,6 +99,21 @@ class Places(ProgramTest):
         self.assertEqual(self.bits('frozen', *checked, '--device', '0*2', '--train-last', '1'),
                          last)
 
+    def test_row_lists(self):
+        """The gradient of a large table comes as a list of the rows that were read."""
+        words = [f'word{i}' for i in range(400)]
+        self.put('texts.txt', ''.join(f'{"ab"[i % 2]}\t{" ".join(words[i % 390:i % 390 + 5])}\n'
+                                      for i in range(600)))
+        self.put('words.yaml', 'input: {tokens: {shape: [5], type: int32, length: true}}\n'
+                 'vocabulary: 4000\nclasses: 2\nlayers:\n'
+                 '  - embedding: {vocabulary: $vocabulary, units: 128}\n'
+                 '  - lstm: {units: 16}\n  - dense: {units: $classes}\n  - softmax\n')
+        train = ('train', 'words.yaml', '--data', 'text:texts.txt,unit=word,length=5',
+                 '--batch-size', '32', '--shards', '8', '--steps', '4', '--run')
+        self.run_program(*train, 'one', '--device', '0')
+        self.run_program(*train, 'two', '--device', '0*2', '--place', 'dense_1=1')
+        self.assertEqual(self.sha256('two'), self.sha256('one'))
+
     def test_other_places(self):
         """A run goes on with its model divided otherwise."""
         one = self.bits('one', '--steps', '24', '--device', '0', '--place', 'off')
