@@ -8,7 +8,10 @@ import sys
 import unittest
 
 import npy
-import program
+import packages
+
+packages.want('onnx', 'onnxruntime')
+import program  # takes the program's name from the arguments
 from program import ProgramTest
 
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'onnx_models')

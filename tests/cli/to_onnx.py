@@ -7,7 +7,10 @@ import re
 import unittest
 
 import npy
-import program
+import packages
+
+packages.want('onnx', 'onnxruntime')
+import program  # takes the program's name from the arguments
 from program import DATA, ProgramTest
 
 IMAGES = """input: [28, 28, 1]
