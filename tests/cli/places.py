@@ -159,7 +159,8 @@ class Places(ProgramTest):
         one = self.bits('one', '--steps', '20', '--device', '0', '--place', 'off')
         self.assertEqual(self.bits('lost', '--steps', '20', '--device', '0*4', '--split', 'all',
                                    LOCKSTEP_FAIL='1:5'), one)
-        self.assertIn('device 1', self.stderr)
+        self.assertIn('group 1', self.stderr)
+        self.assertIn('1 group is left', self.stderr)
 
     def test_placed_anew(self):
         """Where no group is left the model is placed on those devices that are."""
@@ -192,6 +193,8 @@ class Places(ProgramTest):
         refused(['clipping gradients by their norm'], '--device', '0*2', '--set', 'clip_norm=1')
         refused(['mixed precision'], '--device', '0*2', '--precision', 'mixed')
         three = {'POCL_DEVICES': 'pthread pthread pthread'}
+        refused(['groups of devices differ', 'basic'], '--device', '0+1,2+3',
+                environment={'POCL_DEVICES': 'pthread pthread pthread basic'})
         refused(['one size'], '--device', '0+1,2', '--place', 'auto', environment=three)
         refused(['are groups', '--place auto'], '--device', '0+1', model='branches.yaml',
                 environment=three)

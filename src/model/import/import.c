@@ -11,13 +11,16 @@
 
 enum { PATH_BYTES = 1024, ONNX_BEGINS = 0x08 /* field 1, a number: its version */ };
 
+/* The length of a safetensors header, 8 bytes before its "{", may begin with the same byte. */
 static bool is_onnx(const char *path)
 {
+    unsigned char begin[9] = {0};
     FILE *file = lk_file_exists(path) ? fopen(path, "rb") : NULL;
-    const int first = file ? fgetc(file) : EOF;
+    const size_t found = file ? fread(begin, 1, sizeof begin, file) : 0;
     if (file)
         fclose(file);
-    return first == ONNX_BEGINS;
+    const bool is_safetensors = found == sizeof begin && begin[7] == 0 && begin[8] == '{';
+    return begin[0] == ONNX_BEGINS && !is_safetensors;
 }
 
 static enum lk_status name_file(const char *folder, const char *name, bool may_replace,

@@ -10,6 +10,11 @@
 
 /* --- states ----------------------------------------------------------------------------- */
 
+static const char *word_of(const struct lk_worker *worker)
+{
+    return worker->places > 1 ? "group" : "device";
+}
+
 /* Leaves a lost device behind, whichever thread found it lost. */
 static void leave_behind(struct lk_worker *worker, const char *why)
 {
@@ -23,10 +28,11 @@ static void leave_behind(struct lk_worker *worker, const char *why)
     const int left = lk_team_left(team) + lk_team_resting(team);
     const bool lacks_room = worker->report.status == LK_E_DEVICE_MEMORY;
     if (!lacks_room || left > 0) /* the last one's lack of room is the failure of all */
-        lk_log(LK_LOG_WARNING, "device %d (%s) %s: %s; %d device%s left", worker->position,
+        lk_log(LK_LOG_WARNING, "%s %d (%s) %s: %s; %d %s%s left", word_of(worker),
+               worker->position,
                worker->device ? lk_device_info(worker->device)->name : "not opened",
                lacks_room ? "has no room and is left out" : "is lost", why, left,
-               left == 1 ? " is" : "s are");
+               word_of(worker), left == 1 ? " is" : "s are");
     pthread_cond_broadcast(&team->changed); /* wakes those that wait for it */
 }
 

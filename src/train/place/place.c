@@ -116,6 +116,24 @@ static enum lk_status take_from_first(struct lk_world *world, const struct lk_gr
     return status;
 }
 
+/* Devices of one place compute the same part: those of other makes might with other bits. What
+ * could not be opened is lost already. */
+static enum lk_status check_makes(const struct lk_team *team)
+{
+    for (int i = 1; i < lk_team_devices(team); i++)
+        for (int p = 0; p < lk_team_worker(team, 0)->places; p++) {
+            const struct lk_device *first = lk_team_worker(team, 0)->group[p];
+            const struct lk_device *other = lk_team_worker(team, i)->group[p];
+            if (first && other &&
+                strcmp(lk_device_info(first)->name, lk_device_info(other)->name) != 0)
+                return lk_fail(LK_E_ARGUMENT,
+                               "groups of devices differ: place %d is %s in group 0 and %s in "
+                               "group %d; expected groups of one make",
+                               p, lk_device_info(first)->name, lk_device_info(other)->name, i);
+        }
+    return LK_OK;
+}
+
 enum lk_status lk_place_nodes(struct lk_team *team, struct lk_world *world,
                               struct lk_model *model, const char *words)
 {
@@ -127,6 +145,7 @@ enum lk_status lk_place_nodes(struct lk_team *team, struct lk_world *world,
         LK_TRY(lk_world_check_equal(world, "groups", text));
     if (places < 2)
         return LK_OK;
+    LK_TRY(check_makes(team));
     if (lk_world_rank(world) == 0)
         LK_TRY(choose(team, model, words));
     return lk_world_size(world) > 1 ? take_from_first(world, model->graph) : LK_OK;

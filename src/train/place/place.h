@@ -14,7 +14,8 @@ LK_MUST_CHECK enum lk_status lk_place_count(const struct lk_model *model, const 
 
 /* Gives the model's nodes their places, once the team's devices are open and the losses are
  * added; with groups of one device does nothing. Together: all ranks of a job take the places
- * of rank 0. fails: as lk_model_place(); LK_E_ARGUMENT groups of another size on another rank
+ * of rank 0. fails: as lk_model_place(); LK_E_ARGUMENT groups of other devices, or of
+ * another size on another rank
  */
 LK_MUST_CHECK enum lk_status lk_place_nodes(struct lk_team *team, struct lk_world *world,
                                             struct lk_model *model, const char *words);
