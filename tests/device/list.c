@@ -37,8 +37,9 @@ static void counts_lists(void **state)
     const struct {
         const char *spec;
         int count;
-    } cases[] = {{NULL, 1},  {"", 1},    {"0", 1},   {"all", all}, {"0*2", 2},
-                 {"0*3", 3}, {"0/2", 2}, {"0/1", 1}, {"0*64", 64}};
+    } cases[] = {{NULL, 1},    {"", 1},      {"0", 1},          {"all", all},
+                 {"0*2", 2},   {"0*3", 3},   {"0/2", 2},        {"0/1", 1},
+                 {"0*64", 64}, {"0/2.1", 1}, {"0/2.1,0/2.0", 2}};
     for (int i = 0; i < LK_COUNT(cases); i++) {
         assert_ok(lk_device_list_count(cases[i].spec, &count));
         if (count != cases[i].count)
@@ -66,11 +67,14 @@ static void refuses_lists(void **state)
         {"-1", LK_E_NO_DEVICE, "device -1 is not there"},
         {"4294967296", LK_E_NO_DEVICE, "device 4294967296 is not there"},
         {"99999999999999999999", LK_E_NO_DEVICE, "is not there"},
-        {"0x", LK_E_ARGUMENT, "device '0x': expected N, N/PARTS or N*COPIES"},
+        {"0x", LK_E_ARGUMENT, "device '0x': expected N, N/PARTS, N/PARTS.PART or"},
         {"0/", LK_E_ARGUMENT, "device '0/': expected"},
         {"0/0", LK_E_ARGUMENT, "device '0/0': expected"},
         {"0/-1", LK_E_ARGUMENT, "device '0/-1': expected"},
         {"0/2x", LK_E_ARGUMENT, "device '0/2x': expected"},
+        {"0/2.2", LK_E_ARGUMENT, "device '0/2.2': expected"},
+        {"0/2.1,0/2.1", LK_E_ARGUMENT, "named twice"},
+        {"0/2.1,0", LK_E_ARGUMENT, "named twice"},
         {"0*65", LK_E_ARGUMENT, "at most 64 of them"},
         {"0*4294967297", LK_E_ARGUMENT, "at most 64 of them"},
         {"0*64,0", LK_E_ARGUMENT, "named twice"},
