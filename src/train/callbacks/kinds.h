@@ -83,15 +83,21 @@ LK_MUST_CHECK enum lk_status lk_monitor_check(const char *monitor,
 LK_MUST_CHECK enum lk_status lk_bound_read(const char *name, const char *text, bool *is_there,
                                            double *bound);
 
+/* A path that a callback was given: a relative one is below the run directory, where there is
+ * one. fails: LK_E_ARGUMENT, too long */
+enum { LK_CALLED_PATH = 1024 };
+LK_MUST_CHECK enum lk_status lk_called_path(const char *run, const char *path,
+                                            char full[LK_CALLED_PATH]);
+
 /* A file of a run that grows. {0} is none. */
 struct lk_log_file {
-    char path[1024];
+    char path[LK_CALLED_PATH];
     FILE *file;
     int64_t begun; /* bytes that were there */
 };
 
-/* Opens it behind its first `bytes` bytes; those behind are removed. A relative path is one
- * below the run directory. fails: LK_E_IO; LK_E_ARGUMENT: bytes is 0, and what would be removed
+/* Opens it behind its first `bytes` bytes; those behind are removed. Its path is read as
+ * lk_called_path() does. fails: LK_E_IO; LK_E_ARGUMENT: bytes is 0, and what would be removed
  * does not begin with `beginning` (NULL: may begin with anything) */
 LK_MUST_CHECK enum lk_status lk_log_file_open(struct lk_log_file *log, const char *run,
                                               const char *path, int64_t bytes,

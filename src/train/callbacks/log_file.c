@@ -38,14 +38,20 @@ static enum lk_status cut(struct lk_log_file *log, int64_t bytes)
     return LK_OK;
 }
 
+enum lk_status lk_called_path(const char *run, const char *path, char full[LK_CALLED_PATH])
+{
+    const bool is_below = *path != '/' && *run;
+    const int length = snprintf(full, LK_CALLED_PATH, "%s%s%s", is_below ? run : "",
+                                is_below ? "/" : "", path);
+    if (length >= LK_CALLED_PATH)
+        return lk_fail(LK_E_ARGUMENT, "the name of file '%s' is too long", path);
+    return LK_OK;
+}
+
 enum lk_status lk_log_file_open(struct lk_log_file *log, const char *run, const char *path,
                                 int64_t bytes, const char *beginning)
 {
-    const bool is_below = *path != '/';
-    const int length = snprintf(log->path, sizeof log->path, "%s%s%s", is_below ? run : "",
-                                is_below ? "/" : "", path);
-    if (length >= (int)sizeof log->path)
-        return lk_fail(LK_E_ARGUMENT, "the name of file '%s' is too long", path);
+    LK_TRY(lk_called_path(run, path, log->path));
     if (bytes == 0 && beginning && !is_known(log->path, beginning))
         return lk_fail(LK_E_ARGUMENT, "file '%s' is there and not of a run: it is not replaced",
                        log->path);

@@ -186,20 +186,18 @@ static const struct lk_option file_table[] = {
     {0},
 };
 
-static void print_stop_file(const struct lk_called *called, char path[1100])
+static enum lk_status find_stop_file(const struct lk_called *called, char path[LK_CALLED_PATH])
 {
     const struct file_options *o = called->options;
-    const bool is_below = *o->file != '/' && *called->site->run;
-    snprintf(path, 1100, "%.512s%s%s", is_below ? called->site->run : "", is_below ? "/" : "",
-             o->file);
+    return lk_called_path(called->site->run, o->file, path);
 }
 
 /* Else a run that goes on would stop at once. */
 static enum lk_status refuse_file(struct lk_called *called, int64_t step)
 {
-    char path[1100];
+    char path[LK_CALLED_PATH];
     (void)step;
-    print_stop_file(called, path);
+    LK_TRY(find_stop_file(called, path));
     return lk_file_exists(path)
                ? lk_fail(LK_E_ARGUMENT, "file '%s' is there; remove it to train on", path)
                : LK_OK;
@@ -208,9 +206,9 @@ static enum lk_status refuse_file(struct lk_called *called, int64_t step)
 static enum lk_status see_file(struct lk_called *called, const struct lk_event *event,
                                struct lk_callback_wish *wish)
 {
-    char path[1100];
+    char path[LK_CALLED_PATH];
     (void)event;
-    print_stop_file(called, path);
+    LK_TRY(find_stop_file(called, path));
     if (lk_file_exists(path))
         lk_wish_stop(wish, LK_CALLBACK_INTERRUPTS, "stop_file: '%.300s' is there", path);
     return LK_OK;

@@ -56,12 +56,11 @@ static enum lk_status open_writer(const struct lk_called *called, const char *wr
                                   int64_t bytes, struct lk_log_file *log)
 {
     const struct options *o = called->options;
-    char folder[1100], path[700];
-    const bool is_below = *o->folder != '/';
-    snprintf(path, sizeof path, "%s/%s/events.out.tfevents.0.lockstep", o->folder, writer);
-    snprintf(folder, sizeof folder, "%.512s%s%.512s/%s", is_below ? called->site->run : "",
-             is_below ? "/" : "", o->folder, writer);
+    char folder[LK_CALLED_PATH], path[700];
+    snprintf(path, sizeof path, "%s/%s", o->folder, writer);
+    LK_TRY(lk_called_path(called->site->run, path, folder));
     LK_TRY(lk_folder_make(folder));
+    snprintf(path, sizeof path, "%s/%s/events.out.tfevents.0.lockstep", o->folder, writer);
     LK_TRY(lk_log_file_open(log, called->site->run, path, bytes, NULL));
     return log->begun > 0 ? LK_OK : lk_event_file_begin(log->file, log->path, wall_time());
 }
