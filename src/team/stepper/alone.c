@@ -15,20 +15,21 @@ enum lk_status lk_stepper_read(struct lk_stepper *stepper, int slot, struct lk_b
 static enum lk_status update_listed(struct lk_stepper *stepper, struct lk_update update)
 {
     struct lk_optimizer *optimizer = stepper->places[0].optimizer;
-    struct lk_buffer *w = lk_replica_weights(stepper->places[0].replica);
-    const int64_t listed = lk_replica_listed_count(stepper->places[0].replica);
+    struct lk_replica *replica = stepper->places[0].replica;
+    struct lk_buffer *w = lk_replica_weights(replica);
+    const int64_t listed = lk_replica_listed_count(replica);
     struct lk_bucket b;
     update.first = listed;
-    update.count = lk_replica_gradient_stride(stepper->places[0].replica);
+    update.count = lk_replica_gradient_stride(replica);
     LK_TRY(lk_optimizer_enqueue_check(optimizer, stepper->gradient, listed, update.count));
-    for (int i = 0; i < lk_replica_bucket_count(stepper->places[0].replica); i++)
-        if ((b = lk_replica_bucket(stepper->places[0].replica, i)).list_stride > 0)
+    for (int i = 0; i < lk_replica_bucket_count(replica); i++)
+        if ((b = lk_replica_bucket(replica, i)).list_stride > 0)
             LK_TRY(lk_optimizer_enqueue_check(optimizer, b.list, b.first, b.sum_count));
     LK_TRY(lk_optimizer_enqueue_decision(optimizer, update.scale));
     LK_TRY(lk_optimizer_enqueue_part(optimizer, w, stepper->gradient, &update));
     update.is_list = true;
-    for (int i = 0; i < lk_replica_bucket_count(stepper->places[0].replica); i++) {
-        if ((b = lk_replica_bucket(stepper->places[0].replica, i)).list_stride == 0)
+    for (int i = 0; i < lk_replica_bucket_count(replica); i++) {
+        if ((b = lk_replica_bucket(replica, i)).list_stride == 0)
             continue;
         update.first = b.first;
         update.count = b.count;
@@ -67,21 +68,21 @@ enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot, int64_t 
                                   double lr, int64_t step)
 {
     struct lk_stepper_slot *s = &stepper->slots[slot];
+    struct lk_replica *replica = stepper->places[0].replica;
     struct lk_shape shape;
     struct lk_shard_slice slice;
     const size_t bytes = LK_STEP_METRICS * lk_dtype_bytes(stepper->config.real);
     s->samples = samples;
     LK_TRY(lk_timestamp_enqueue(s->marks[LK_AT_START]));
-    LK_TRY(lk_replica_load(stepper->places[0].replica, slot, samples));
+    LK_TRY(lk_replica_load(replica, slot, samples));
     LK_TRY(lk_timestamp_enqueue(s->marks[LK_AT_LOADED]));
-    LK_TRY(lk_replica_forward(stepper->places[0].replica, step));
-    LK_TRY(lk_shard_sum_enqueue_metrics(
-        stepper->sum, lk_replica_output(stepper->places[0].replica, 0, &shape),
-        stepper->config.shards, &slice));
+    LK_TRY(lk_replica_forward(replica, step));
+    LK_TRY(lk_shard_sum_enqueue_metrics(stepper->sum, lk_replica_output(replica, 0, &shape),
+                                        stepper->config.shards, &slice));
     LK_TRY(lk_stepper_enqueue_penalties(stepper, lk_shard_sum_metrics(stepper->sum), true));
     LK_TRY(lk_shard_sum_enqueue(stepper->sum, (struct lk_subtree){0, stepper->config.shards},
                                 &slice, stepper->metrics, 0));
-    LK_TRY(lk_replica_backward(stepper->places[0].replica));
+    LK_TRY(lk_replica_backward(replica));
     LK_TRY(lk_timestamp_enqueue(s->marks[LK_AT_BACKWARD]));
     LK_TRY(reduce_and_update(stepper, samples, lr, step));
     LK_TRY(lk_timestamp_enqueue(s->marks[LK_AT_END]));
@@ -104,9 +105,8 @@ enum lk_status lk_stepper_wait(struct lk_stepper *stepper, int slot,
 {
     const struct lk_stepper_slot *s = &stepper->slots[slot];
     LK_TRY(lk_staging_wait(s->metrics));
-    LK_TRY(lk_replica_wait_slot(stepper->places[0].replica,
-                                slot)); /* it has been uploaded before the
-                                         * metrics came, or that has failed */
+    /* it has been uploaded before the metrics came, or that has failed */
+    LK_TRY(lk_replica_wait_slot(stepper->places[0].replica, slot));
     const void *sums = lk_staging_memory(s->metrics);
     double at[LK_STEP_TIMESTAMPS];
     for (int i = 0; i < LK_STEP_TIMESTAMPS; i++)

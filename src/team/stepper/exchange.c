@@ -63,6 +63,8 @@ static enum lk_status create(struct lk_exchange *e, const struct lk_exchange_con
     struct lk_exchange_parcel *metrics = &e->parcels[e->buckets];
     *metrics = (struct lk_exchange_parcel){
         .side = &e->sides[c->place_of_loss], .bucket = -1, .count = LK_PAD};
+    for (int b = 1; b <= e->buckets; b++)
+        e->parcels[b].before = e->parcels[b - 1].before + e->parcels[b - 1].count;
     return create_parcel(e, metrics);
 }
 
@@ -115,10 +117,7 @@ int64_t lk_exchange_reals(const struct lk_exchange *exchange, int bucket)
 
 int64_t lk_exchange_reals_before(const struct lk_exchange *exchange, int bucket)
 {
-    int64_t sum = 0;
-    for (int b = 0; b < bucket; b++)
-        sum += exchange->parcels[b].count;
-    return sum;
+    return exchange->parcels[bucket].before;
 }
 
 struct lk_buffer *lk_exchange_shard_metrics(struct lk_exchange *exchange)

@@ -19,6 +19,7 @@ struct lk_exchange_parcel {
     struct lk_exchange_side *side;
     int bucket;           /* of the side's replica; -1: the metrics */
     int64_t first, count; /* reals of a term: of the gradients, or metrics */
+    int64_t before;       /* reals of all parcels before */
     struct lk_transfer_buffer *terms, *result;
 };
 
