@@ -1,18 +1,15 @@
 """lockstep import makes of ONNX models what computes the same, and refuses others by name."""
-import glob
 import importlib.util
 import os
-import re
 import subprocess
 import sys
 import unittest
 
-import npy
 import packages
 
 packages.want('onnx', 'onnxruntime')
 import program  # takes the program's name from the arguments
-from program import ProgramTest
+from recorded import RecordedTest
 
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'onnx_models')
 NAMES = 'layers', 'arranged', 'functions', 'last'
@@ -64,24 +61,10 @@ def constant(name, values, dims=None):
 
 
 @unittest.skipUnless(os.environ.get('LOCKSTEP_ONNX') == 'yes', 'built without protobuf-c')
-class OnnxTest(ProgramTest):
+class OnnxTest(RecordedTest):
     def compare(self, folder, name):
         self.run_program('import', f'{folder}/{name}.onnx', '-o', name)
-        with open(self.path(name + '/model.yaml')) as file:
-            names = re.findall(r'^  (\w+): \{shape', file.read(), re.M)
-        given = sorted(glob.glob(f'{folder}/{name}.x*.npy'))
-        self.assertEqual(len(names), len(given))
-        inputs = sum((['--input', f'{n}={x}'] for n, x in zip(names, given)), [])
-        done = self.run_program('run', name, *inputs, '--output', name + '/values')
-        files = re.findall(r'^(.*\.npy) ', done.stdout, re.M)
-        expected = sorted(glob.glob(f'{folder}/{name}.y*.npy'))
-        self.assertEqual(len(files), len(expected))
-        for mine, theirs in zip(files, expected):
-            (shape, found), (wanted_shape, wanted) = npy.read(self.path(mine)), npy.read(theirs)
-            self.assertEqual(tuple(shape), tuple(wanted_shape))
-            self.assertGreater(max(wanted) - min(wanted), 1e-3)
-            worst = max(abs(a - b) / max(1, abs(b)) for a, b in zip(found, wanted))
-            self.assertLess(worst, 1e-4, (name, mine))
+        self.compute_recorded(name, f'{folder}/{name}', 1e-4)
 
     def refuse(self, said, content):
         self.put('m.onnx', content)

@@ -1,5 +1,4 @@
 """lockstep import makes models that compute what Keras computes, and refuses others by name."""
-import glob
 import importlib.util
 import json
 import os
@@ -8,14 +7,13 @@ import subprocess
 import sys
 import unittest
 
-import npy
 import program
-from program import ProgramTest
+from recorded import RecordedTest
 
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'keras_models')
 
 
-class ImportTest(ProgramTest):
+class ImportTest(RecordedTest):
     def text(self, folder='net'):
         with open(self.path(folder + '/model.yaml')) as file:
             return file.read()
@@ -23,21 +21,7 @@ class ImportTest(ProgramTest):
     def compare(self, folder, name, ending, to='net'):
         """The values of an imported model are those that Keras has computed."""
         self.run_program('import', f'{folder}/{name}{ending}', '-o', to, '--force')
-        text = self.text(to)
-        names = re.findall(r'^  (\w+): \{shape', text, re.M)
-        given = sorted(glob.glob(f'{folder}/{name}.x*.npy'))
-        self.assertEqual(len(names), len(given))
-        inputs = sum((['--input', f'{n}={x}'] for n, x in zip(names, given)), [])
-        done = self.run_program('run', to, *inputs, '--output', to + '/values', '--force')
-        expected = sorted(glob.glob(f'{folder}/{name}.y*.npy'))
-        files = re.findall(r'^(.*\.npy) ', done.stdout, re.M)
-        self.assertEqual(len(files), len(expected))
-        for mine, theirs in zip(files, expected):
-            (shape, found), (wanted_shape, wanted) = npy.read(self.path(mine)), npy.read(theirs)
-            self.assertEqual(tuple(shape), tuple(wanted_shape))
-            self.assertGreater(max(wanted) - min(wanted), 1e-3)
-            worst = max(abs(a - b) / max(1, abs(b)) for a, b in zip(found, wanted))
-            self.assertLess(worst, 1e-5, (name, mine))
+        self.compute_recorded(to, f'{folder}/{name}', 1e-5, '--force')
 
     def layers(self, *layers, shape=(None, 8, 6, 2), **more):
         """A Sequential model of Keras 2 as JSON, in m.json."""
