@@ -36,8 +36,8 @@ struct command {
 extern const struct command bench_command, completion_command, convert_command, data_command,
     devices_command, eval_command, export_command, generate_command, help_command,
     import_command, predict_command, report_command, run_command, runs_command, scale_command,
-    selftest_command, summary_command, tokenize_command, train_command, tune_command,
-    weights_command;
+    selftest_command, serve_command, summary_command, sweep_command, tokenize_command,
+    train_command, tune_command, watch_command, weights_command;
 
 /* All of them in the order in which they are listed; ends with NULL. */
 extern const struct command *const commands[];

@@ -1,9 +1,11 @@
-/* lockstep export: writes the weights of a run, or all of its model, for other programs. */
+/* lockstep export: writes the weights of a run, or all of its model, for other programs; or a
+ * bundle, all that predicts in one folder. */
 #include "command.h"
 #include "terminal/terminal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Beside FILE.ENDING, or FILE.weights.h5, it is FILE.vocabulary.json. */
 static void name_vocabulary(const char *output, char name[4096])
@@ -64,6 +66,26 @@ static int export_onnx(const struct arguments *arguments, const char *to)
     return DONE;
 }
 
+static int export_bundle(const struct arguments *arguments, const char *to)
+{
+    const enum lk_status status =
+        lk_bundle_export(arguments->words[0], to, option_given(arguments, "force"));
+    if (status != LK_OK)
+        return failed(status);
+    terminal_print(to, 0);
+    printf(": a bundle\n");
+    return DONE;
+}
+
+/* "model/", or a folder that is there. */
+static bool is_folder(const char *name)
+{
+    struct stat about;
+    const size_t length = strlen(name);
+    return (length > 0 && name[length - 1] == '/') ||
+           (stat(name, &about) == 0 && S_ISDIR(about.st_mode));
+}
+
 static int run(const struct arguments *arguments)
 {
     char vocabulary[4096];
@@ -77,13 +99,16 @@ static int run(const struct arguments *arguments)
                            "needs one RUN directory or CHECKPOINT file, found %d words",
                            arguments->word_count);
     if (!to)
-        return wrong_usage(arguments->command, "needs --output FILE");
+        return wrong_usage(arguments->command, "needs --output FILE or DIR/");
     if (format ? strcmp(format, "onnx") == 0 : ends_with(to, ".onnx"))
         return export_onnx(arguments, to);
+    if (format ? strcmp(format, "bundle") == 0 : is_folder(to))
+        return export_bundle(arguments, to);
     if (!format || (!is_keras && strcmp(format, "safetensors") != 0))
-        return wrong_usage(arguments->command,
-                           "option '--format' needs safetensors, keras-h5 or onnx, found '%s'",
-                           format ? format : "nothing");
+        return wrong_usage(
+            arguments->command,
+            "option '--format' needs bundle, safetensors, keras-h5 or onnx, found '%s'",
+            format ? format : "nothing");
     const struct lk_weights_export_options how = {
         .kind = is_keras ? LK_WEIGHTS_KERAS_H5 : LK_WEIGHTS_SAFETENSORS,
         .names = names,
@@ -104,16 +129,19 @@ static int run(const struct arguments *arguments)
 }
 
 static const struct option options[] = {
-    {"format", "safetensors|keras-h5|onnx", "of the file; onnx where its name ends in .onnx"},
-    {"output", "FILE", "where it is written; a file that is there is replaced"},
+    {"format", "bundle|safetensors|keras-h5|onnx",
+     "onnx where the output's name ends in .onnx, bundle where it ends in /"},
+    {"output", "FILE",
+     "where it is written; a file that is there is replaced. Of a bundle: DIR/"},
     {"names", "NAMES", "lockstep, torchvision, keras, or pytorch: our layers as PyTorch's"},
     {"batch", "N|dynamic", "of onnx: the length of the batch; dynamic, unless given: any"},
     {"opset", "N", "of onnx: the version of its operators, 13 to 23; 17 unless given"},
-    {"force", NULL, "replace another vocabulary that is there already"},
+    {"force", NULL, "replace another vocabulary, or a bundle, that is there already"},
     {0},
 };
 
 static const struct example examples[] = {
+    {"lockstep export out -o model/", "a bundle: all that predicts, in one folder"},
     {"lockstep export out --format safetensors --output out.safetensors --names torchvision",
      "for PyTorch: torchvision's model of that name loads it"},
     {"lockstep export out --output out.onnx", "the model as well, for onnxruntime and others"},
@@ -124,7 +152,7 @@ static const struct example examples[] = {
 const struct command export_command = {
     .name = "export",
     .usage = "RUN|CHECKPOINT --output FILE [options]",
-    .help = "write a run's weights, or its model, for other programs",
+    .help = "write a run's weights, or its model, as a bundle or for other programs",
     .options = options,
     .examples = examples,
     .run = run,

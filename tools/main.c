@@ -8,20 +8,31 @@
 #include <string.h>
 #include <unistd.h>
 
-const struct command *const commands[] = {&train_command,      &eval_command,
-                                          &predict_command,    &generate_command,
-                                          &run_command,        &summary_command,
-                                          &import_command,     &weights_command,
-                                          &export_command,     &data_command,
-                                          &convert_command,    &tokenize_command,
-                                          &runs_command,       &report_command,
-                                          &devices_command,    &bench_command,
-                                          &tune_command,       &scale_command,
-                                          &selftest_command,   &help_command,
-                                          &completion_command, NULL};
-
-/* Promised by the interface, not built yet: refused in words of their own. */
-static const char *const later[] = {"serve", NULL};
+const struct command *const commands[] = {&train_command,
+                                          &eval_command,
+                                          &predict_command,
+                                          &generate_command,
+                                          &run_command,
+                                          &serve_command,
+                                          &summary_command,
+                                          &import_command,
+                                          &weights_command,
+                                          &export_command,
+                                          &data_command,
+                                          &convert_command,
+                                          &tokenize_command,
+                                          &runs_command,
+                                          &report_command,
+                                          &watch_command,
+                                          &sweep_command,
+                                          &devices_command,
+                                          &bench_command,
+                                          &tune_command,
+                                          &scale_command,
+                                          &selftest_command,
+                                          &help_command,
+                                          &completion_command,
+                                          NULL};
 
 int failed(enum lk_status status)
 {
@@ -70,11 +81,6 @@ void commands_help(void)
 int unknown_command(const char *name)
 {
     const char *names[32] = {NULL};
-    for (int i = 0; later[i]; i++)
-        if (strcmp(name, later[i]) == 0) {
-            say("'%s' is not part of this version (" LK_VERSION ")", name);
-            return USAGE;
-        }
     for (int i = 0; commands[i]; i++)
         names[i] = commands[i]->name;
     const char *near = nearest_name(name, names);

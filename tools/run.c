@@ -16,6 +16,7 @@ struct asked {
     struct lk_computation_file *files;
     char **names; /* [file_count]: of the inputs, where they are given */
     int file_count;
+    bool compares;
     struct lk_settings *settings; /* that --set asks for; NULL: none */
 };
 
@@ -58,9 +59,11 @@ static int parse(const struct arguments *arguments, struct asked *asked)
                  take_input(asked, given->value) != DONE)
             return FAILED;
     }
-    if (asked->file_count == 0)
+    if (option_text(arguments, "compare"))
+        asked->compares = true;
+    else if (asked->file_count == 0)
         return wrong_usage(arguments->command, "needs --input NAME=FILE.npy for each input");
-    if (!option_text(arguments, "output"))
+    if (!asked->compares && !option_text(arguments, "output"))
         return wrong_usage(arguments->command, "needs --output DIR for what it computes");
     int result = option_number(arguments, "seed", 0, INT64_MAX, &seed);
     if (result == DONE)
@@ -116,6 +119,49 @@ static int compute(const struct arguments *arguments, const struct asked *asked)
     return result;
 }
 
+/* --- models of ONNX ---------------------------------------------------------------------- */
+
+static bool is_onnx(const char *path)
+{
+    const size_t length = strlen(path);
+    return length > 5 && strcmp(path + length - 5, ".onnx") == 0;
+}
+
+static int compare(const struct arguments *arguments, const struct asked *asked)
+{
+    struct lk_comparison comparison = {.relative = 1e-3, .absolute = 1e-5};
+    int result = option_real(arguments, "rtol", 0, 1e30, &comparison.relative);
+    if (result == DONE)
+        result = option_real(arguments, "atol", 0, 1e30, &comparison.absolute);
+    if (result != DONE)
+        return result;
+    const enum lk_status status = lk_compare_onnx(
+        arguments->words[0], option_text(arguments, "compare"), &asked->options, &comparison);
+    if (status != LK_OK) {
+        result = failed(status);
+        return result == USAGE ? BAD_INPUT : result;
+    }
+    if (comparison.difference[0]) {
+        terminal_print(comparison.difference, 0);
+        printf("\n");
+        return FAILED;
+    }
+    printf("all outputs are near%s\n",
+           comparison.computes ? "" : "; they follow from whole numbers, nothing was run");
+    return DONE;
+}
+
+static int run_onnx(const struct arguments *arguments, const struct asked *asked)
+{
+    const char *folder = option_text(arguments, "output");
+    if (asked->compares)
+        return compare(arguments, asked);
+    const enum lk_status status =
+        lk_run_onnx(arguments->words[0], asked->files, asked->file_count, folder,
+                    option_given(arguments, "force"), &asked->options);
+    return status == LK_OK ? DONE : failed(status);
+}
+
 static int run(const struct arguments *arguments)
 {
     struct asked asked = {0};
@@ -126,8 +172,11 @@ static int run(const struct arguments *arguments)
     if (result == DONE)
         result = train_model_settings(arguments, &asked.settings);
     asked.options.settings = asked.settings;
-    if (result == DONE)
-        result = compute(arguments, &asked);
+    if (result == DONE && asked.compares && !is_onnx(arguments->words[0]))
+        result = wrong_usage(arguments->command, "compares what FILE.onnx computes");
+    else if (result == DONE)
+        result = is_onnx(arguments->words[0]) ? run_onnx(arguments, &asked)
+                                              : compute(arguments, &asked);
     for (int i = 0; i < asked.file_count; i++)
         free(asked.names[i]);
     free(asked.names);
@@ -140,6 +189,10 @@ static int run(const struct arguments *arguments)
 static const struct option options[] = {
     {"input", "NAME=FILE", "array of an input, .npy; the first axis is the batch"},
     {"output", "DIR", "where each value becomes NAME.npy, float32"},
+    {"compare", "DIR",
+     "of FILE.onnx: compute DIR/input_0.pb ... and compare with DIR/output_0.pb ..."},
+    {"rtol", "R", "how near: |a - b| <= atol + rtol |b| (default 1e-3)"},
+    {"atol", "A", "see --rtol (default 1e-5)"},
     {"tap", "NAME", "also the value of this entry or input; may be repeated"},
     {"weights", "FILE", "take the weights from this file"},
     {"set", "KEY=VALUE",
@@ -156,12 +209,15 @@ static const struct example examples[] = {
     {"lockstep run net.yaml --input image=x.npy --output values --tap conv2d_1",
      "the output of a model with first weights, and that of its first layer"},
     {"lockstep run out --input x.npy --output values", "of a trained model"},
+    {"lockstep run net.onnx --input image=x.pb --output values", "of a model of ONNX"},
+    {"lockstep run net.onnx --compare test_data_set_0",
+     "whether it computes what it should: 0 yes, 1 no, 3 an operator is not supported"},
     {0},
 };
 
 const struct command run_command = {
     .name = "run",
-    .usage = "MODEL|DIR|RUN --input NAME=FILE ... --output DIR [options]",
+    .usage = "MODEL|DIR|RUN|FILE.onnx --input NAME=FILE ... --output DIR [options]",
     .help = "compute a model's outputs, and values within it, on arrays of numbers",
     .options = options,
     .examples = examples,

@@ -1,5 +1,6 @@
 /* lockstep scale: what synchronous training on more devices like this one would take. */
 #include "command.h"
+#include "scale_group.h"
 #include "terminal/json.h"
 #include "terminal/table.h"
 #include "terminal/terminal.h"
@@ -273,6 +274,20 @@ static int predict(struct plan *plan, const struct arguments *arguments)
     return result;
 }
 
+/* With --place the devices are those of the list. */
+static int predict_group(const struct plan *plan, const struct arguments *arguments)
+{
+    static const char *const others[] = {"devices", "link", "hosts", "net", "batch-per-device"};
+    const struct lk_scale_options *o = &plan->options;
+    struct lk_scale_group_options group = {
+        .model = o->model, .settings = o->settings, .batch = o->batch, .shards = o->shards};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (option_text(arguments, others[i]))
+            return wrong_usage(arguments->command, "--place and --%s exclude one another",
+                               others[i]);
+    return scale_group(arguments, option_text(arguments, "place"), &group);
+}
+
 static int run(const struct arguments *arguments)
 {
     struct plan *plan = calloc(1, sizeof *plan);
@@ -286,7 +301,8 @@ static int run(const struct arguments *arguments)
         result = train_model_settings(arguments, &settings);
     plan->options.settings = settings;
     if (result == DONE)
-        result = predict(plan, arguments);
+        result = option_text(arguments, "place") ? predict_group(plan, arguments)
+                                                 : predict(plan, arguments);
     lk_settings_destroy(settings);
     free(plan);
     return result;
@@ -313,6 +329,7 @@ static const struct option options[] = {
     {"batch-per-device", "N", "samples a step and device instead: the batch grows"},
     {"shards", "N", "parts of a batch, a power of two; default: as training chooses"},
     {"set", "KEY=VALUE", "of the model: input=[96,96,3], classes=6, or one of its parameters"},
+    {"place", "WORDS", "one model divided among the devices of --device: auto, or a=0,b=1"},
     {"device", "LIST", "device to measure; 'lockstep devices' lists them"},
     {"json", "FILE", "write all figures there as JSON"},
     {0},
@@ -322,6 +339,8 @@ static const struct example examples[] = {
     {"lockstep scale resnet50 --devices 1..8", "eight devices like the first one here"},
     {"lockstep scale resnet50 --devices 1..64 --link 12 --hosts 8 --net 3",
      "64 devices in eight machines"},
+    {"lockstep scale vgg16 --place auto --device 0/2 --batch-size 64",
+     "one model in two stages, on two halves of device 0"},
     {0},
 };
 

@@ -14,6 +14,7 @@
  *
  * -D, where there are records: MIRRORS; STAGE_1 to STAGE_3: as enum lk_colour_stage; CHANNELS.
  * REVERSES: c' is channels - 1 - c; without it c.
+ * PLANES: tiles of one sample, which is in every lane.
  * ONE_HOT: convert_one_hot alone; NUMBERS: convert_numbers alone.
  * Group ids: images, means: 0: row h, 1: tile; integers, numbers: 0: a run of `each` elements,
  * 1: tile; one_hot: 0: tile. Work-items: PARTS of a tile.
@@ -42,7 +43,11 @@
 /* The sample of a lane; -1: none. */
 INLINE int sample_of(int tile, int lane, int samples, int shard_samples, int shard_tiles)
 {
+#ifdef PLANES
+    const int number = tile % shard_tiles;
+#else
     const int number = tile % shard_tiles * LANES + lane;
+#endif
     const int n = tile / shard_tiles * shard_samples + number;
     return number < shard_samples && n < samples ? n : -1;
 }

@@ -36,8 +36,8 @@ LK_API void lk_callback_stop(struct lk_callback_reply *reply);
 
 /* From the next step that is not begun yet the learning rate is `lr`, whatever the schedule
  * says; 0: as the schedule says. A run that goes on from a checkpoint keeps it. Several ranks:
- * at evaluations alone. fails: LK_E_ARGUMENT: below 0 or not finite; at a step of several ranks
- */
+ * at evaluations alone, and not where these come by minutes. fails: LK_E_ARGUMENT: below 0 or
+ * not finite; elsewhere */
 LK_API LK_MUST_CHECK enum lk_status lk_callback_set_lr(struct lk_callback_reply *reply,
                                                        double lr);
 

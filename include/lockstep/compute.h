@@ -78,6 +78,28 @@ lk_computation_run_files(struct lk_computation *computation,
                          const struct lk_computation_file *files, int count, const char *folder,
                          bool may_replace, int64_t *samples);
 
+/* How an ONNX model's outputs are compared: |a - b| <= absolute + relative |b|; NaN is near
+ * NaN, an infinite number near itself. */
+struct lk_comparison {
+    double relative, absolute;
+    char difference[640]; /* what differs, of the first output that does; "": all are near */
+    bool computes;        /* false: its outputs follow from whole numbers, nothing was run */
+};
+
+/* Computes an ONNX file on FOLDER/input_0.pb, input_1.pb ... (its inputs in their order, each a
+ * tensor of ONNX) and compares its outputs with FOLDER/output_0.pb ... No axis need be a batch.
+ * fails: LK_E_MODEL what is not supported, with the node's name; as lk_import() */
+LK_API LK_MUST_CHECK enum lk_status
+lk_compare_onnx(const char *file, const char *folder,
+                const struct lk_computation_options *options, struct lk_comparison *comparison);
+
+/* Computes an ONNX file on .npy files and tensors of ONNX (.pb), and writes each output to
+ * FOLDER/NAME.npy as float32, in ONNX's order of axes. fails: as lk_compare_onnx(); LK_E_IO */
+LK_API LK_MUST_CHECK enum lk_status lk_run_onnx(const char *file,
+                                                const struct lk_computation_file *files,
+                                                int count, const char *folder, bool may_replace,
+                                                const struct lk_computation_options *options);
+
 /* Asks lk_computation_run_files() to end soon with LK_E_INTERRUPTED and without a file; on any
  * thread, also within a signal handler. */
 LK_API void lk_computation_stop(struct lk_computation *computation);

@@ -138,11 +138,13 @@ LK_API void lk_node_options(const struct lk_node *node, char *text, size_t bytes
 
 /* What a device of a group took for a step, in milliseconds: in which it worked; in which it
  * waited for others, from the begin of the step to its end; and in which the host copied what
- * it has sent, so many bytes. */
+ * it has sent, so many bytes. planned_ms: what its operations, measured before the run, and
+ * what crosses would take; 0: they were not measured. */
 enum { LK_MOST_PLACES = 16 };
 struct lk_place_times {
     double compute_ms, idle_ms, crossing_ms;
     double crossing_bytes;
+    double planned_ms;
 };
 
 #ifdef __cplusplus

@@ -19,9 +19,12 @@
 #include <lockstep/predict.h>
 #include <lockstep/progress.h>
 #include <lockstep/reference.h>
+#include <lockstep/scale.h>
+#include <lockstep/serve.h>
 #include <lockstep/settings.h>
 #include <lockstep/status.h>
 #include <lockstep/survey.h>
+#include <lockstep/sweep.h>
 #include <lockstep/team.h>
 #include <lockstep/tensor.h>
 #include <lockstep/text.h>

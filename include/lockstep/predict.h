@@ -77,6 +77,11 @@ LK_API LK_MUST_CHECK enum lk_status
 lk_predictor_read_image(const struct lk_predictor *predictor, const char *path,
                         uint8_t *pixels);
 
+/* As lk_predictor_read_image(), of a file that lies in memory. Any thread. */
+LK_API LK_MUST_CHECK enum lk_status
+lk_predictor_decode_image(const struct lk_predictor *predictor, const void *data, size_t bytes,
+                          uint8_t *pixels);
+
 /* Predictions of all outputs, to[o]: float [count][its shape]. from[i]: [count] samples of
  * input i. fails: LK_E_DEVICE */
 LK_API LK_MUST_CHECK enum lk_status lk_predictor_run_fields(struct lk_predictor *predictor,
@@ -91,6 +96,12 @@ LK_API LK_MUST_CHECK enum lk_status lk_predictor_run_fields(struct lk_predictor 
 LK_API LK_MUST_CHECK enum lk_status lk_predictor_run_text(struct lk_predictor *predictor,
                                                           const char *text, size_t bytes,
                                                           float *const *to);
+
+/* Makes one sample of a text, to[i]: of input i, as lk_predictor_run_fields() takes it.
+ * fails: as lk_predictor_run_text() */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_take_text(struct lk_predictor *predictor,
+                                                           const char *text, size_t bytes,
+                                                           void *const *to);
 
 /* Whether the model reads texts: tokens with a vocabulary, or bytes of lines. */
 LK_API bool lk_predictor_takes_text(const struct lk_predictor *predictor);
@@ -111,6 +122,11 @@ lk_predictor_next(struct lk_predictor *predictor, const char *text, size_t bytes
 LK_API LK_MUST_CHECK enum lk_status lk_predictor_token(struct lk_predictor *predictor,
                                                        int64_t token, const char **text,
                                                        size_t *bytes);
+
+/* The same of several that follow one another; words have a blank between them. */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_decode(struct lk_predictor *predictor,
+                                                        const int32_t *tokens, int64_t count,
+                                                        const char **text, size_t *bytes);
 
 /* How a language model goes on with a text. */
 struct lk_generate_options {
@@ -145,6 +161,9 @@ LK_API LK_MUST_CHECK enum lk_status lk_predictor_run(struct lk_predictor *predic
 LK_API LK_MUST_CHECK enum lk_status lk_predictor_evaluate(struct lk_predictor *predictor,
                                                           const char *data,
                                                           struct lk_evaluation *result);
+
+/* The data that was evaluated last, until the next evaluation or close; NULL: none was. */
+LK_API const struct lk_data *lk_predictor_evaluated(const struct lk_predictor *predictor);
 
 /* As lk_predictor_evaluate(), on that part of the data (NULL: of the data trained with).
  * fails: LK_E_IO too, where there is no such part */

@@ -32,6 +32,20 @@ struct lk_setting_change {
     const char *name, *was, *is;
 };
 
+/* A device that begins to train, of this rank. */
+struct lk_start_device {
+    const char *name;
+    size_t memory_bytes, taken_bytes; /* that it has; that the run has allocated there */
+};
+
+/* What a training begins with. */
+struct lk_start {
+    int64_t parameters, samples, batch;
+    int shards, ranks, device_count;
+    const struct lk_start_device *devices; /* [device_count] */
+    const char *remarks; /* the end of the event's text: what is not as usual; "": nothing */
+};
+
 struct lk_event {
     enum lk_event_kind kind;
     int64_t step, steps;   /* done, in all */
@@ -56,6 +70,7 @@ struct lk_event {
     const struct lk_figure *figures; /* [figure_count]: of a step or an evaluation, what
                                       * callbacks of the program have added */
     int figure_count;
+    const struct lk_start *start; /* of a start */
 };
 
 /* A process that mpirun started is one rank of a job that trains one model on many hosts: each
@@ -107,6 +122,13 @@ struct lk_output_evaluation {
     const struct lk_figure *figures; /* [figure_count] */
 };
 
+/* A sample that was taken for a class that it is not. */
+struct lk_mistake {
+    int64_t sample; /* its index in the data */
+    int truth, taken;
+    double margin; /* by how much the prediction of `taken` is higher than that of `truth` */
+};
+
 /* What an evaluation found. */
 struct lk_evaluation {
     int64_t samples;
@@ -120,6 +142,8 @@ struct lk_evaluation {
     int output_count;
     const struct lk_output_evaluation *outputs; /* [output_count] */
     double data_loss;                           /* the loss without penalties */
+    int mistake_count;                          /* of the output with the confusion matrix: */
+    const struct lk_mistake *mistakes;          /* the worst ones, the highest margin first */
 };
 
 #ifdef __cplusplus

@@ -69,6 +69,13 @@ LK_API LK_MUST_CHECK enum lk_status
 lk_weights_export_with(const char *run, const char *path,
                        const struct lk_weights_export_options *options, bool *has_vocabulary);
 
+/* Writes a bundle: a folder with the weights of a run directory, bundle or checkpoint, its
+ * model text, names of classes, vocabulary, pipeline, tuned choices and the sums of them all.
+ * It stands for a run wherever one is read: to predict, evaluate, serve, or begin a training
+ * with. fails: LK_E_IO, also where the folder is there and may not be replaced; LK_E_DATA */
+LK_API LK_MUST_CHECK enum lk_status lk_bundle_export(const char *run, const char *folder,
+                                                     bool may_replace);
+
 /* {0}: an open batch, operator set 17. */
 struct lk_onnx_options {
     int64_t batch; /* 0: of any length */

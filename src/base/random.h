@@ -18,7 +18,8 @@ enum lk_random_purpose {
     LK_RANDOM_HOLD_OUT,
     LK_RANDOM_GENERATE,
     LK_RANDOM_BUCKET,
-    LK_RANDOM_PAIR
+    LK_RANDOM_PAIR,
+    LK_RANDOM_SWEEP
 };
 
 struct lk_random4 {

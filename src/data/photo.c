@@ -53,16 +53,32 @@ static enum lk_status read_sample(const struct lk_encoded *encoded,
     return status;
 }
 
-enum lk_status lk_photo_read(const char *path, const char *spec,
+static enum lk_status decode(struct lk_encoded *encoded, const char *spec,
                              const struct lk_pipeline *pipeline, const int shape[3],
                              uint8_t *pixels)
 {
     struct lk_decoding decoding;
+    LK_TRY(find_decoding(spec, pipeline, shape, &decoding));
+    return read_sample(encoded, &decoding, pipeline, shape, pixels);
+}
+
+enum lk_status lk_photo_read(const char *path, const char *spec,
+                             const struct lk_pipeline *pipeline, const int shape[3],
+                             uint8_t *pixels)
+{
     struct lk_encoded encoded = {0};
     snprintf(encoded.where, sizeof encoded.where, "%s", path);
-    LK_TRY(find_decoding(spec, pipeline, shape, &decoding));
     LK_TRY(lk_file_read(path, MOST_FILE_BYTES, &encoded.data, &encoded.bytes));
-    const enum lk_status status = read_sample(&encoded, &decoding, pipeline, shape, pixels);
+    const enum lk_status status = decode(&encoded, spec, pipeline, shape, pixels);
     free(encoded.data);
     return status;
+}
+
+enum lk_status lk_photo_decode(const void *data, size_t bytes, const char *spec,
+                               const struct lk_pipeline *pipeline, const int shape[3],
+                               uint8_t *pixels)
+{
+    struct lk_encoded encoded = {
+        .data = (void *)(uintptr_t)data, .bytes = bytes, .where = "the image"};
+    return decode(&encoded, spec, pipeline, shape, pixels);
 }

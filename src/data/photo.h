@@ -12,4 +12,9 @@ LK_MUST_CHECK enum lk_status lk_photo_read(const char *path, const char *spec,
                                            const struct lk_pipeline *pipeline,
                                            const int shape[3], uint8_t *pixels);
 
+/* The same of a file that lies in memory. Any thread. */
+LK_MUST_CHECK enum lk_status lk_photo_decode(const void *data, size_t bytes, const char *spec,
+                                             const struct lk_pipeline *pipeline,
+                                             const int shape[3], uint8_t *pixels);
+
 #endif

@@ -13,10 +13,13 @@ int lk_replica_param_owner(const struct lk_replica *replica, int param)
     return -1;
 }
 
-static struct bucket_end bucket_of(int64_t first, int64_t end, int op)
+static struct bucket_end bucket_of(const struct lk_param *first, int64_t end, int op)
 {
-    const int64_t count = end - first;
-    return (struct bucket_end){.elements = {.first = first, .count = count, .sum_count = count},
+    const int64_t count = end - first->offset;
+    return (struct bucket_end){.elements = {.first = first->offset,
+                                            .at = first->gradient_at,
+                                            .count = count,
+                                            .sum_count = count},
                                .op = op};
 }
 
@@ -28,8 +31,8 @@ static void add_lists(struct lk_replica *replica)
         if (param->places == 0)
             continue;
         struct bucket_end *bucket = &replica->buckets[replica->bucket_count++];
-        *bucket = bucket_of(param->offset, param->offset + param->count,
-                            lk_replica_param_owner(replica, p));
+        *bucket =
+            bucket_of(param, param->offset + param->count, lk_replica_param_owner(replica, p));
         bucket->elements.list_stride = lk_param_list_stride(param);
         bucket->elements.sum_count = bucket->elements.list_stride * replica->config.list_shards;
         bucket->param = p;
@@ -44,15 +47,25 @@ static void add_tracked(struct lk_replica *replica)
     for (int p = 0; p < replica->param_count && end > first; p++)
         if (replica->params[p].offset == first) {
             replica->buckets[replica->bucket_count++] =
-                bucket_of(first, end, lk_replica_param_owner(replica, p));
+                bucket_of(&replica->params[p], end, lk_replica_param_owner(replica, p));
             return;
         }
+}
+
+/* Whether a trained parameter is the first of all, or the first behind a table with a list. */
+static bool begins_run(const struct lk_replica *replica, const struct lk_param *param)
+{
+    struct lk_gradient_run run;
+    for (int i = 0; lk_replica_gradient_run(replica, i, &run); i++)
+        if (run.first == param->offset)
+            return true;
+    return false;
 }
 
 void lk_replica_cut_buckets(struct lk_replica *replica)
 {
     const int places = replica->config.places > 1 ? replica->config.places : 1;
-    const int most = LK_MOST_BUCKETS / places - 2 - LK_MOST_LISTS;
+    const int most = LK_MOST_BUCKETS / places - 2 - 2 * LK_MOST_LISTS;
     int64_t end = replica->trainable_count;
     for (int p = replica->param_count - 1; p >= 0; p--) {
         const struct lk_param *param = &replica->params[p];
@@ -62,9 +75,10 @@ void lk_replica_cut_buckets(struct lk_replica *replica)
             continue;
         const bool is_full =
             end - param->offset >= BUCKET_ELEMENTS && replica->bucket_count < most;
-        if (param->places > 0 || (!is_full && param->offset > replica->listed_count))
+        if (param->places == 0 && !is_full && !begins_run(replica, param))
             continue;
-        replica->buckets[replica->bucket_count++] = bucket_of(param->offset, end, last);
+        if (param->places == 0)
+            replica->buckets[replica->bucket_count++] = bucket_of(param, end, last);
         end = param->offset;
     }
     add_lists(replica);

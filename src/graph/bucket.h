@@ -3,16 +3,18 @@
 #ifndef LK_GRAPH_BUCKET_H
 #define LK_GRAPH_BUCKET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct lk_buffer;
 struct lk_replica;
 
 /* Parameters whose gradients backward finishes together: elements first to first + count - 1 of
- * the weights. Their sum over a batch has sum_count reals: as many, or it is a row list; list:
- * those of the last backward, [shards][list_stride], where list_stride is not 0. */
+ * the weights, whose gradients are those from `at` on. Their sum over a batch has sum_count
+ * reals: as many, or it is a row list; list: those of the last backward, [shards][list_stride],
+ * where list_stride is not 0. */
 struct lk_bucket {
-    int64_t first, count, sum_count, list_stride;
+    int64_t first, at, count, sum_count, list_stride;
     struct lk_buffer *list;
 };
 
@@ -24,5 +26,16 @@ enum { LK_MOST_BUCKETS = 128 };
  * come tables with lists, then tracked parameters. */
 int lk_replica_bucket_count(const struct lk_replica *replica);
 struct lk_bucket lk_replica_bucket(const struct lk_replica *replica, int index);
+
+/* Tables with row lists. */
+enum { LK_MOST_LISTS = 4 };
+
+/* Run number `index` of elements that no row list parts: elements first to first + count - 1,
+ * whose gradients lie side by side, from `at` on. False past the last. */
+struct lk_gradient_run {
+    int64_t first, at, count;
+};
+bool lk_replica_gradient_run(const struct lk_replica *replica, int index,
+                             struct lk_gradient_run *run);
 
 #endif

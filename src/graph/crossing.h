@@ -28,7 +28,9 @@ struct lk_crossing {
 /* A crossing as one of its two replicas has it. */
 struct lk_crossing_end {
     bool departs;
+    int number; /* of the crossing */
     size_t bytes, gradient_bytes;
+    struct lk_checked_copy *checked;
     struct lk_transfer_buffer *value, *gradient; /* NULL: no gradient */
     struct lk_buffer *weights; /* those that cross, as they lie in all weights; NULL: a value */
     bool is_sent;              /* what this end sends, and not taken yet */
@@ -41,8 +43,12 @@ struct lk_crossing_end {
  * each other in a circle, weights that are used at two places; LK_E_UNSUPPORTED */
 LK_MUST_CHECK enum lk_status lk_replica_divide(struct lk_replica *replica);
 
-/* Tells a replica of its group: of each place that which has weights. */
+/* Tells a replica of its group: of each place that which has weights. Before it is built, what
+ * checks all that crosses at its place, with lk_crossing_slots() slots. Both outlive it. */
 void lk_replica_join(struct lk_replica *replica, struct lk_replica *const *group);
+struct lk_checked_copy;
+void lk_crossings_check(struct lk_replica *replica, struct lk_checked_copy *checked);
+int lk_crossing_slots(const struct lk_replica *replica);
 
 /* Allocates what crosses, once memory is planned; frees it. */
 LK_MUST_CHECK enum lk_status lk_crossings_build(struct lk_replica *replica);
@@ -71,6 +77,9 @@ bool lk_crossing_is_awaited(const struct lk_replica *replica, int i, bool in_bac
 int lk_crossing_count(const struct lk_replica *replica);
 const struct lk_crossing *lk_crossing_get(const struct lk_replica *replica, int number);
 
+/* The node that makes what crosses, or whose weights it is, by a replica at one of its ends. */
+const char *lk_crossing_name(const struct lk_replica *replica, int number);
+
 /* Sends the gradients dw, of every shard, that operation i has computed of weights of another
  * place. */
 LK_MUST_CHECK enum lk_status lk_crossing_send_dw(const struct lk_replica *replica, int i,
@@ -86,10 +95,21 @@ struct lk_sent {
  * there is none. */
 bool lk_crossing_take_sent(struct lk_replica *replica, struct lk_sent *sent);
 
+/* The slot in which the receiver counts it where it arrives wrong, and what has that slot. */
+int lk_sent_slot(struct lk_sent sent);
+struct lk_sent lk_sent_of_slot(int slot);
+
+/* What has been moved: the time of copying, without that of waiting; the slot of the last that
+ * did not come as it was sent, counted from 1 (0: none). */
+struct lk_crossing_tally {
+    double seconds, bytes;
+    int changed;
+};
+
 /* Waits for what `from` has sent and hands it to the other replica, which can then go on. Adds
- * the time of copying, without that of waiting, and the bytes. fails: LK_E_DEVICE */
+ * to the tally. fails: LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_crossing_move(struct lk_replica *from, struct lk_replica *to,
-                                              struct lk_sent sent, double *seconds,
-                                              double *bytes);
+                                              struct lk_sent sent,
+                                              struct lk_crossing_tally *tally);
 
 #endif

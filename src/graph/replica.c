@@ -224,11 +224,15 @@ static enum lk_status create(struct lk_replica *replica)
     LK_TRY(lk_schedule_make(config->outputs, config->training, &replica->schedule));
     if (config->one_step)
         LK_TRY(lk_replica_narrow(replica));
+    if (lk_replica_takes_planes(replica))
+        lk_replica_spread_planes(replica);
     LK_TRY(take(replica, replica->schedule.op_count, sizeof *replica->prepared,
                 &replica->prepared));
     LK_TRY(list_params(replica));
     LK_TRY(lk_replica_cut(replica));
     LK_TRY(lk_replica_divide(replica));
+    if (replica->tiling.planes)
+        LK_TRY(lk_replica_fuse_planes(replica));
     lk_replica_cut_buckets(replica);
     LK_TRY(list_inputs(replica));
     for (int i = replica->schedule.op_count - 1; i >= 0; i--)
@@ -283,7 +287,7 @@ static enum lk_status make_gradient(struct lk_replica *replica, int i, size_t gr
     const size_t real = lk_dtype_bytes(replica->config.real);
     struct lk_buffer **view = &replica->gradient_views[i];
     if (param->places == 0) {
-        const size_t offset = (size_t)(param->offset - replica->listed_count) * real;
+        const size_t offset = (size_t)param->gradient_at * real;
         return lk_buffer_view(replica->gradients, offset, gradients - offset, view);
     }
     const int64_t reals = lk_param_list_stride(param) * replica->tiling.shards;
@@ -366,6 +370,7 @@ static enum lk_status allocate_inputs(struct lk_replica *replica)
 
 enum lk_status lk_replica_build(struct lk_replica *replica)
 {
+    replica->weights_are_new = true;
     LK_TRY(allocate_params(replica));
     LK_TRY(allocate_live_ranges(replica));
     LK_TRY(lk_replica_build_shared(replica));

@@ -45,6 +45,7 @@ struct lk_replica_config {
     bool one_step; /* forward computes time step `step` of sequences, from 0 on: inputs are [1],
                     * lengths 1, outputs [1, c]. Not in training. fails: LK_E_UNSUPPORTED where
                     * an operation needs more than earlier time steps */
+    bool few_samples;    /* plane tiles (tensor/tensor.h) where all operations can, on a CPU */
     bool borrows_memory; /* of weights_of for activations, where that is large enough: neither
                           * may run forward before the other's results were used */
     struct lk_choices *choices; /* of algorithms; outlives the replica. NULL: those of
@@ -66,8 +67,9 @@ struct lk_param {
     bool has_gradient, is_trainable; /* the latter: by an optimizer, so it is not tracked */
     double lr_scale, l1, l2;         /* factor of its learning rate; penalties of its node */
     bool is_elsewhere;               /* another replica of the group has it */
-    bool is_borrowed; /* another replica of the group has it, and it comes from there */
-    int64_t places;   /* of a shard, if its gradient is a row list; else 0 */
+    bool is_borrowed;    /* another replica of the group has it, and it comes from there */
+    int64_t places;      /* of a shard, if its gradient is a row list; else 0 */
+    int64_t gradient_at; /* else: where its gradient begins in those of a shard */
     struct lk_param_spec spec;
 };
 
@@ -108,8 +110,8 @@ struct lk_buffer *lk_replica_weights(struct lk_replica *replica);
 int64_t lk_replica_trainable_count(const struct lk_replica *replica);
 int64_t lk_replica_gradient_count(const struct lk_replica *replica);
 
-/* Gradient sums [shards][gradient_stride] of the last backward, from element listed_count to
- * gradient_count: those before have row lists. */
+/* Gradient sums [shards][gradient_stride] of the last backward: those of elements 0 to
+ * gradient_count without the listed_count ones of tables that have row lists. */
 struct lk_buffer *lk_replica_gradients(struct lk_replica *replica);
 int64_t lk_replica_listed_count(const struct lk_replica *replica);
 int64_t lk_replica_gradient_stride(const struct lk_replica *replica);

@@ -16,7 +16,7 @@ enum { LK_PARAM_ALIGN = 128 };
 struct lk_prepared {
     struct lk_op_setup setup;
     int param[LK_MOST_PARAMS]; /* indices of parameters */
-    int saved, forward_workspace, backward_workspace, past;
+    int saved, forward_workspace, backward_workspace, past, packed;
     int saved_again, again_workspace; /* where backward runs it forward again */
     int extra_dx[LK_MOST_INPUTS];     /* where dx goes if another reader of the value has
                                        * written its gradient before; the two are then
@@ -61,6 +61,7 @@ struct lk_replica {
     int param_count;
     int64_t weight_count, listed_count, trainable_count, gradient_count;
     struct lk_buffer *weights, *gradients;
+    bool weights_are_new;                              /* nothing was packed of them yet */
     struct lk_buffer **weight_views, **gradient_views; /* of each parameter */
 
     struct lk_live_range *live_ranges;
@@ -86,8 +87,9 @@ struct lk_replica {
     } buckets[LK_MOST_BUCKETS];
     int bucket_count, next_forward, next_backward; /* scheduled operations that run next */
 
-    struct lk_crossing *crossings; /* of the whole schedule, where it is divided */
-    struct lk_crossing_end *ends;  /* of each, those of this replica */
+    struct lk_crossing *crossings;   /* of the whole schedule, where it is divided */
+    struct lk_crossing_end *ends;    /* of each, those of this replica */
+    struct lk_checked_copy *checked; /* of all replicas of its place */
     int crossing_count;
     int first_crossed;               /* the value that stands for crossing 0 */
     struct lk_replica *const *group; /* of each place; without a group `self` alone */
@@ -106,6 +108,12 @@ enum lk_dtype lk_replica_value_stored(const struct lk_replica *replica, int valu
  * fails: LK_E_ARGUMENT nothing is frozen, too many values between the parts */
 LK_MUST_CHECK enum lk_status lk_replica_cut(struct lk_replica *replica);
 
+/* Whether the replica's schedule, as it was made, can run in plane tiles and should; then
+ * spread, before its parameters are listed, and fuse behind that, make it so. */
+bool lk_replica_takes_planes(const struct lk_replica *replica);
+void lk_replica_spread_planes(struct lk_replica *replica);
+LK_MUST_CHECK enum lk_status lk_replica_fuse_planes(struct lk_replica *replica);
+
 /* Leaves one time step of every sequence in the schedule. fails: LK_E_UNSUPPORTED */
 LK_MUST_CHECK enum lk_status lk_replica_narrow(struct lk_replica *replica);
 
@@ -121,9 +129,8 @@ void lk_replica_cut_buckets(struct lk_replica *replica);
 
 /* --- tables with row lists -------------------------------------------------------------- */
 
-/* Finds them among the placed parameters. They are the first of all, so that whatever has no
- * lists places every parameter where this replica does. */
-enum { LK_MOST_LISTS = 4 };
+/* Finds them among the placed parameters, which stay where they are, so that whatever has no
+ * lists places every parameter where this replica does; and says where gradients begin. */
 void lk_replica_find_lists(struct lk_replica *replica);
 
 /* Reals of a shard's list of a parameter that has one, and of all of its lists. */

@@ -102,6 +102,7 @@ static void plan_op(struct lk_replica *replica, int i)
     p->saved = add_live_range(replica, p->setup.saved_bytes, i, backward && !again ? back : i);
     p->forward_workspace = add_live_range(replica, p->setup.workspace_bytes, i, i);
     p->past = add_live_range(replica, p->setup.past_bytes, -1, replica->recompute.end);
+    p->packed = add_live_range(replica, p->setup.packed_bytes, -1, replica->recompute.end);
     p->saved_again = p->again_workspace = -1;
     if (again) {
         p->saved_again =
@@ -144,7 +145,7 @@ enum lk_status lk_replica_begin_plan(struct lk_replica *replica)
     const struct lk_schedule *s = &replica->schedule;
     int most = 3 * s->value_count;
     for (int i = 0; i < s->op_count; i++)
-        most += 7 + s->ops[i].shapes.inputs;
+        most += 8 + s->ops[i].shapes.inputs;
     void *memory = NULL;
     LK_TRY(lk_arena_allocate(&replica->arena, (size_t)most * sizeof *replica->live_ranges,
                              &memory));

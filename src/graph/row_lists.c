@@ -28,6 +28,21 @@ static int64_t find_places(const struct lk_replica *replica, int param)
     return 2 * places * replica->config.list_shards <= rows ? places : 0;
 }
 
+static int64_t room_of(const struct lk_param *param)
+{
+    return lk_divide_up(param->count, LK_PARAM_ALIGN) * LK_PARAM_ALIGN;
+}
+
+/* The elements of tables with lists among those before `offset`. */
+static int64_t listed_before(const struct lk_replica *replica, int64_t offset)
+{
+    int64_t listed = 0;
+    for (int p = 0; p < replica->param_count; p++)
+        if (replica->params[p].places > 0 && replica->params[p].offset < offset)
+            listed += room_of(&replica->params[p]);
+    return listed;
+}
+
 void lk_replica_find_lists(struct lk_replica *replica)
 {
     const bool wants_any = replica->config.list_shards > 0 && replica->config.training &&
@@ -35,12 +50,35 @@ void lk_replica_find_lists(struct lk_replica *replica)
     int found = 0;
     for (int p = 0; wants_any && p < replica->param_count && found < LK_MOST_LISTS; p++) {
         struct lk_param *param = &replica->params[p];
-        if (param->offset != replica->listed_count ||
-            (param->places = find_places(replica, p)) == 0)
+        if ((param->places = find_places(replica, p)) == 0)
             continue;
         found++;
-        replica->listed_count += lk_divide_up(param->count, LK_PARAM_ALIGN) * LK_PARAM_ALIGN;
+        replica->listed_count += room_of(param);
     }
+    for (int p = 0; p < replica->param_count; p++)
+        replica->params[p].gradient_at =
+            replica->params[p].offset - listed_before(replica, replica->params[p].offset);
+}
+
+/* Runs end where a list begins; trained parameters lie in the order of their numbers. */
+bool lk_replica_gradient_run(const struct lk_replica *replica, int index,
+                             struct lk_gradient_run *run)
+{
+    int64_t first = 0;
+    for (int p = 0; p <= replica->param_count; p++) {
+        const struct lk_param *param = &replica->params[p];
+        const bool is_end = p == replica->param_count;
+        if (!is_end && param->places == 0)
+            continue;
+        const int64_t end = is_end ? replica->gradient_count : param->offset;
+        if (end > first && index-- == 0) {
+            *run = (struct lk_gradient_run){first, first - listed_before(replica, first),
+                                            end - first};
+            return true;
+        }
+        first = is_end ? end : param->offset + room_of(param);
+    }
+    return false;
 }
 
 int64_t lk_replica_gradient_stride(const struct lk_replica *replica)

@@ -76,6 +76,8 @@ static struct lk_op_run base_run(const struct lk_replica *replica, int i, bool a
         .saved = live_range(replica, again && prepared->saved_again >= 0 ? prepared->saved_again
                                                                          : prepared->saved),
         .past = live_range(replica, prepared->past),
+        .packed = live_range(replica, prepared->packed),
+        .weights_are_new = replica->weights_are_new || replica->config.weights_of,
         .time = replica->config.one_step ? replica->step : 0,
         .loss_scale = replica->loss_scale,
         .dw_stride = lk_replica_gradient_stride(replica),
@@ -159,6 +161,7 @@ enum lk_status lk_replica_go_forward(struct lk_replica *replica, bool *is_done)
         LK_TRY(replica->schedule.ops[i].op->forward(&replica->prepared[i].setup, &run));
     }
     *is_done = replica->next_forward == replica->schedule.op_count;
+    replica->weights_are_new &= !*is_done;
     return LK_OK;
 }
 

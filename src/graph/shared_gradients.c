@@ -89,7 +89,7 @@ static enum lk_status build_op(struct lk_replica *replica, int i)
     for (int shard = 0; shard < shards; shard++) {
         const int64_t from = shard * p->extra->stride;
         const int64_t to = shard * lk_replica_gradient_stride(replica) +
-                           replica->params[p->param[0]].offset - replica->listed_count;
+                           replica->params[p->param[0]].gradient_at;
         const size_t bytes = (size_t)p->extra->stride * real;
         LK_TRY(lk_buffer_view(live_range, (size_t)from * real, bytes, &p->extra->from[shard]));
         LK_TRY(

@@ -13,6 +13,7 @@ const struct lk_param *lk_replica_param(const struct lk_replica *replica, int in
 
 struct lk_buffer *lk_replica_weights(struct lk_replica *replica)
 {
+    replica->weights_are_new = true;
     return replica->weights;
 }
 
@@ -92,6 +93,7 @@ static enum lk_status init_param(struct lk_replica *replica, int index, uint64_t
             ((float *)values)[e] = (float)value;
     }
     free(matrix);
+    replica->weights_are_new = true;
     return lk_buffer_write(replica->weight_views[index], 0,
                            lk_buffer_bytes(replica->weight_views[index]), values);
 }

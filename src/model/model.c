@@ -75,7 +75,7 @@ const char *lk_model_name(const struct lk_model *model)
     return model->name;
 }
 
-enum { ADAM_ARRAYS = 3 }; /* both moments, and the gradient summed over shards */
+enum { ADAM_ARRAYS = 2, SUMS = 1 }; /* both moments; the gradient summed over shards */
 
 enum lk_status lk_model_config(struct lk_model *model, enum lk_memory_use use,
                                struct lk_replica_config *config)
@@ -86,9 +86,11 @@ enum lk_status lk_model_config(struct lk_model *model, enum lk_memory_use use,
         LK_TRY(lk_model_add_losses(model, -1, &loss));
     if (config->shards == 0)
         config->shards = config->training ? lk_shards_choose(config->batch) : 1;
+    config->list_shards = config->training ? config->shards : 0;
     config->real = LK_F32;
     config->stores_half = use == LK_MEMORY_TRAINING_MIXED;
     config->optimizer_arrays = config->training ? ADAM_ARRAYS : 0;
+    config->gradient_sums = config->training ? SUMS : 0;
     if (loss)
         config->outputs[0] = loss;
     else

@@ -5,6 +5,13 @@
 
 #include "device/args.h"
 
+/* What decides which elements a dropout keeps in a step; cl/lib/drop.cl. */
+struct lk_drop {
+    lk_int first, shard_samples, shard_tiles; /* number of the first sample in the whole batch;
+                                               * of a shard */
+    lk_int key_low, key_high, threshold;      /* unsigned numbers, as bits */
+};
+
 struct lk_pool {
     lk_int height, width, out_h, out_w; /* of x; of y */
     lk_int before_h, before_w;
@@ -48,12 +55,6 @@ struct lk_recurrent {
     lk_int backwards, sequences, states; /* walks from the last step on; y has all steps; how
                                           * many final states it has */
     lk_int packed_at, state_at;          /* in the workspace */
-};
-
-/* Dropout of a recurrent layer; cl/ops/recurrent/drop.cl. */
-struct lk_recurrent_drop {
-    lk_int first, shard_samples, shard_tiles; /* numbers of samples, as in dropout */
-    lk_int key_low, key_high, threshold;      /* as bits */
 };
 
 struct lk_prelu {

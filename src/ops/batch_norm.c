@@ -191,6 +191,7 @@ const struct lk_op lk_op_batch_norm = {
     .options_bytes = sizeof(struct options),
     .min_inputs = 1,
     .max_inputs = 1,
+    .planes = LK_PLANES_OWN,
     .infer = infer,
     .prepare = prepare,
     .forward = forward,

@@ -6,6 +6,7 @@
 #include "ops/products.h"
 
 #include "base/fail.h"
+#include "base/number.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,14 @@ const struct lk_option lk_conv2d_table[] = {
     LK_ACTIVATION_OPTION(struct lk_conv2d_options, activation),
     {0},
 };
+
+/* The parameters of a batch normalization behind it; they were listed as that one's. */
+static void add_norm(const struct lk_conv2d_options *o, struct lk_op_shapes *shapes)
+{
+    for (int i = 0; i < LK_NORMS; i++)
+        shapes->param[shapes->params++] =
+            (struct lk_param_spec){.name = "norm", .shape = {1, {o->filters}}};
+}
 
 static enum lk_status infer(struct lk_op_shapes *shapes)
 {
@@ -51,6 +60,8 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
         return lk_fail(LK_E_SHAPE, "conv2d: %lld filters of %lld channels are too many",
                        (long long)o->filters, (long long)s.channels);
     shapes->params = o->bias ? 2 : 1;
+    if (o->norm)
+        add_norm(o, shapes);
     shapes->backward_reads_x = true;
     shapes->backward_reads_y = shapes->is_gate = s.relu && !s.pool;
     shapes->scales = true;
@@ -84,6 +95,7 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     LK_TRY(lk_layer_prepare(&of, &shape, &wants, layer));
     setup->gates_dx[0] = layer->gates_dx;
     setup->workspace_bytes = layer->workspace_bytes;
+    setup->packed_bytes = layer->packed_bytes;
     setup->saved_bytes = setup->training && shape.pool && (wants.dx || wants.dw)
                              ? lk_tiled_bytes(&setup->tiling, &setup->shapes.y, LK_U8)
                              : 0;
@@ -93,7 +105,11 @@ static enum lk_status prepare(struct lk_op_setup *setup)
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     const struct lk_product_setup of = lk_op_products(setup, "");
-    const struct lk_layer_run operands = lk_op_layer_run(setup, run);
+    const struct lk_conv2d_options *o = setup->options;
+    struct lk_layer_run operands = lk_op_layer_run(setup, run);
+    for (int i = 0; o->norm && i < LK_NORMS; i++)
+        operands.norm[i] = run->w[(o->bias ? 2 : 1) + i];
+    operands.more = o->adds ? run->x[1] : NULL;
     return lk_layer_forward(&of, setup->state, &operands);
 }
 
@@ -152,6 +168,33 @@ static bool absorb(void *options, const char *next, const char *next_options)
     return false;
 }
 
+/* The number behind "name=" in options. */
+static double number_of(const char *options, const char *name)
+{
+    const char *at = strstr(options, name);
+    return at ? lk_number_read(at + strlen(name), NULL) : 0;
+}
+
+/* A batch normalization, then a sum, then a relu, each of which may be missing. */
+static bool absorb_planes(void *options, const char *next, const char *next_options)
+{
+    struct lk_conv2d_options *o = options;
+    if (o->pool || o->activation != LK_NO_ACTIVATION)
+        return false;
+    if (strcmp(next, "batch_norm") == 0 && !o->norm && !o->adds) {
+        o->norm = true;
+        o->epsilon = number_of(next_options, "epsilon=");
+        o->activation = has(next_options, "activation=relu") ? LK_RELU : LK_NO_ACTIVATION;
+        return true;
+    }
+    if (strcmp(next, "add") == 0 && !o->adds) {
+        o->adds = true;
+        o->activation = has(next_options, "relu=true") ? LK_RELU : LK_NO_ACTIVATION;
+        return true;
+    }
+    return lk_activation_absorb(&o->activation, next);
+}
+
 const struct lk_op lk_op_conv2d = {.name = "conv2d",
                                    .options = lk_conv2d_table,
                                    .options_bytes = sizeof(struct lk_conv2d_options),
@@ -164,4 +207,6 @@ const struct lk_op lk_op_conv2d = {.name = "conv2d",
                                    .release = release,
                                    .choice = choice,
                                    .device_choice = device_choice,
-                                   .absorb = absorb};
+                                   .planes = LK_PLANES_KNOWN,
+                                   .absorb = absorb,
+                                   .absorb_planes = absorb_planes};

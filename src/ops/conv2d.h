@@ -11,7 +11,9 @@ struct lk_conv2d_options {
     int64_t filters, kernel[2], stride[2], dilation[2], groups;
     char padding[LK_PADDING_BYTES];
     bool bias, pool;
-    int activation; /* ops/activation.h */
+    int activation;  /* ops/activation.h */
+    bool norm, adds; /* what it took over in plane tiles: batch normalization and a sum */
+    double epsilon;
 };
 
 extern const struct lk_option lk_conv2d_table[];

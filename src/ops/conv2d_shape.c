@@ -23,7 +23,10 @@ enum lk_status lk_conv2d_shape(const struct lk_conv2d_options *o, const struct l
                                     .filters = o->filters / o->groups,
                                     .bias = o->bias,
                                     .relu = o->activation == LK_RELU,
-                                    .pool = o->pool};
+                                    .pool = o->pool,
+                                    .norm = o->norm,
+                                    .adds = o->adds,
+                                    .epsilon = o->epsilon};
     for (int i = 0; i < 2; i++)
         window[i] = (struct lk_window){
             .size = o->kernel[i], .stride = o->stride[i], .gap = o->dilation[i]};

@@ -35,14 +35,18 @@ static void release(struct lk_op_setup *setup)
     setup->state = NULL;
 }
 
-struct lk_dropout_numbers lk_dropout_numbers(const struct lk_op_setup *setup,
-                                             const struct lk_op_run *run, double rate)
+struct lk_drop lk_drop(const struct lk_op_setup *setup, const struct lk_op_run *run,
+                       double rate)
 {
     const struct lk_random4 key =
         lk_random(setup->seed, LK_RANDOM_DROPOUT, setup->stream, (uint64_t)run->step);
     const double threshold = fmin(round(rate * 0x1p32), 0xffffffffu);
-    return (struct lk_dropout_numbers){(int32_t)key.v[0], (int32_t)key.v[1],
-                                       (int32_t)(uint32_t)threshold};
+    return (struct lk_drop){.first = run->first_sample,
+                            .shard_samples = setup->tiling.shard_samples,
+                            .shard_tiles = setup->tiling.shard_tiles,
+                            .key_low = (int32_t)key.v[0],
+                            .key_high = (int32_t)key.v[1],
+                            .threshold = (int32_t)(uint32_t)threshold};
 }
 
 static enum lk_status enqueue(const struct lk_op_setup *setup, const struct lk_op_run *run,
@@ -50,14 +54,12 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, const struct lk_o
 {
     const struct options *o = setup->options;
     const struct lk_tiling *t = &setup->tiling;
-    const struct lk_dropout_numbers numbers = lk_dropout_numbers(setup, run, o->rate);
+    const struct lk_drop drop = lk_drop(setup, run, o->rate);
     const int64_t count = lk_shape_count(&setup->shapes.y), quads = (count + 3) / 4;
     const int64_t each = t->vector == 1 ? 4 : 64;
     const struct lk_grid grid = {{(quads + each - 1) / each, t->tiles, 1}, lk_op_items(setup)};
     return LK_ENQUEUE(setup->state, grid, LK_BUF(from), LK_BUF(to), LK_INT(count), LK_INT(each),
-                      LK_INT(run->first_sample), LK_INT(t->shard_samples),
-                      LK_INT(t->shard_tiles), LK_INT(numbers.key_low), LK_INT(numbers.key_high),
-                      LK_INT(numbers.threshold), LK_REAL(1 / (1 - o->rate)));
+                      LK_STRUCT(&drop), LK_REAL(1 / (1 - o->rate)));
 }
 
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)

@@ -215,6 +215,7 @@ enum {
         .options_bytes = sizeof(struct lk_eltwise_options),                                    \
         .min_inputs = 1,                                                                       \
         .max_inputs = INPUTS_##set_,                                                           \
+        .planes = LK_PLANES_OWN,                                                               \
         .time = LK_TIME_OWN,                                                                   \
         .infer = infer_##name_,                                                                \
         .prepare = prepare_##name_,                                                            \

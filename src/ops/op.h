@@ -8,21 +8,11 @@
 
 #include "base/arena.h"
 #include "base/option.h"
+#include "ops/kinds.h"
 #include "products/kernel/choice.h"
 #include "tensor/tensor.h"
 
 enum { LK_MOST_INPUTS = 8, LK_MOST_PARAMS = 8 };
-
-enum lk_init {
-    LK_INIT_ZEROS,
-    LK_INIT_ONES,
-    LK_INIT_GLOROT_UNIFORM,
-    LK_INIT_QUARTER,
-    LK_INIT_UNIFORM,    /* U(-0.05, 0.05), as Keras's of that name */
-    LK_INIT_ORTHOGONAL, /* of a matrix: its rows are orthogonal and of length 1, or its columns
-                         * where they are fewer */
-    LK_INIT_FORGET_GATE /* of the biases of four gates: ones for the second, else zeros */
-};
 
 /* A parameter as infer describes it. Glorot uniform: U(-a, a), a^2 = 6 / (fan_in + fan_out). */
 struct lk_param_spec {
@@ -92,6 +82,7 @@ struct lk_op_setup {
     size_t saved_bytes;            /* buffer filled by forward and read by backward; 0: none.
                                     * Of no use to frozen entries, which have no backward */
     size_t workspace_bytes;        /* scratch of one forward or backward; 0: none */
+    size_t packed_bytes;           /* buffer for what it makes of its weights; 0: none */
     size_t past_bytes;             /* buffer for what is kept of earlier time steps; 0: none */
 };
 
@@ -103,7 +94,8 @@ struct lk_op_setup {
 struct lk_op_run {
     const struct lk_buffer *x[LK_MOST_INPUTS], *w[LK_MOST_PARAMS], *dy;
     struct lk_buffer *y, *dx[LK_MOST_INPUTS], *dw[LK_MOST_PARAMS];
-    struct lk_buffer *saved, *workspace, *past;
+    struct lk_buffer *saved, *workspace, *past, *packed;
+    bool weights_are_new; /* since the last forward: what is packed has to be made again */
     const struct lk_buffer *loss_scale; /* its first real is dy of a loss; NULL: 1 */
     int64_t dw_stride;
     int64_t samples;      /* in this batch; later lanes are dead */
@@ -123,6 +115,7 @@ struct lk_op {
     size_t options_bytes;
     int min_inputs, max_inputs;
 
+    enum lk_op_planes planes;
     bool is_view;        /* y is x in another shape: y and x share memory, and so do dy and
                           * dx; no kernel runs, only infer is called */
     bool only_trains;    /* outside training the operation is a view: dropout */
@@ -159,6 +152,10 @@ struct lk_op {
      * next_options: all of them, as lk_options_print() writes them. Further inputs of `next`
      * become inputs of this one, and infer is called again. False: it cannot. */
     bool (*absorb)(void *options, const char *next, const char *next_options);
+
+    /* (optional) As absorb, in plane tiles alone: this one's output may be any input of `next`,
+     * whose parameters become further ones of this one. */
+    bool (*absorb_planes)(void *options, const char *next, const char *next_options);
 };
 
 /* All operations; ends with NULL. Made from the list in meson.build. */

@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "ops/args.h"
 #include "ops/op.h"
+#include "ops/pool_planes.h"
 #include "ops/window.h"
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@ struct options {
 struct state {
     struct lk_window window[2]; /* down, across */
     struct lk_kernel *forward, *backward;
+    struct lk_pool_planes planes;
 };
 
 static enum lk_status place(const struct lk_op_shapes *shapes, const char *name,
@@ -51,6 +53,11 @@ static enum lk_status prepare_kernels(struct lk_op_setup *setup,
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct state), &memory));
     struct state *state = setup->state = memory;
     memcpy(state->window, window, sizeof state->window);
+    if (setup->tiling.planes)
+        return lk_pool_planes_prepare(setup, window,
+                                      strcmp(forward, "max_forward") == 0 ? "max" : "average",
+                                      strstr(definitions, "COUNT_PADDING") != NULL,
+                                      &state->planes);
     snprintf(options, sizeof options,
              "-DSIZE_H=%lld -DSIZE_W=%lld -DSTRIDE_H=%lld -DSTRIDE_W=%lld%s",
              (long long)window[0].size, (long long)window[1].size, (long long)window[0].stride,
@@ -67,6 +74,7 @@ static void release(struct lk_op_setup *setup)
     if (!state)
         return;
     lk_kernel_destroy(state->forward);
+    lk_kernel_destroy(state->planes.kernel);
     lk_kernel_destroy(state->backward);
     setup->state = NULL;
 }
@@ -97,6 +105,8 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, struct lk_kernel 
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     const struct state *state = setup->state;
+    if (state->planes.kernel)
+        return lk_pool_planes_enqueue(setup, &state->planes, run);
     return enqueue(setup, state->forward, run->x[0], run->saved, run->y);
 }
 
@@ -240,6 +250,7 @@ static const struct lk_option global_options[] = {{0}};
         .options_bytes = sizeof(struct options),                                               \
         .min_inputs = 1,                                                                       \
         .max_inputs = 1,                                                                       \
+        .planes = LK_PLANES_KNOWN,                                                             \
         .infer = infer_,                                                                       \
         .prepare = prepare_,                                                                   \
         .forward = forward,                                                                    \

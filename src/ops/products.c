@@ -51,5 +51,7 @@ struct lk_layer_run lk_op_layer_run(const struct lk_op_setup *setup,
                                  .dw = run->dw[0],
                                  .db = run->dw[1],
                                  .workspace = run->workspace,
+                                 .packed = run->packed,
+                                 .weights_are_new = run->weights_are_new,
                                  .dw_stride = run->dw_stride};
 }

@@ -34,6 +34,16 @@ struct lk_clip {
     double value, norm;
 };
 
+/* Of a group of devices that train one model, each the parameters of its place: elements
+ * `first` to first + count - 1 of one of its optimizers are those from `at` on of all. All are
+ * multiples of LK_FACTOR_BLOCK. */
+struct lk_param_placement {
+    int64_t first, count, at;
+};
+
+/* What blocks of LK_FACTOR_BLOCK parameters are summed for. */
+enum lk_block_sums { LK_SUMS_OF_SQUARES, LK_SUMS_OF_PENALTIES };
+
 struct lk_optimizer_config {
     struct lk_device *device;
     enum lk_dtype real;
@@ -44,7 +54,11 @@ struct lk_optimizer_config {
     const struct lk_param_rows *rows; /* copied; in the order of `first` */
     int row_count;
     struct lk_clip clip;
-    double ema; /* the share of their moving average that weights keep in a step; 0: none */
+    int64_t all; /* parameters of a group, of which `count` are its own; 0: no group */
+    const struct lk_param_placement *placements; /* of a group; copied */
+    int placement_count;
+    bool penalizes; /* some parameter of the group has a penalty */
+    double ema;     /* the share of their moving average that weights keep in a step; 0: none */
 };
 
 #endif

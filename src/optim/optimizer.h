@@ -93,6 +93,7 @@ struct lk_loss_scale {
 };
 enum { /* indices of info.scaling, the same as in cl/lib/update.cl */
        LK_LOSS_SCALE_NOW = 0,
+       LK_LOSS_SCALE_FOUND = 2,   /* an int: whether a gradient of the step was not finite */
        LK_LOSS_SCALE_SKIPPED = 4, /* steps that made no update */
        LK_LOSS_SCALE_NUMBERS
 };
@@ -134,13 +135,17 @@ LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_part(struct lk_optimizer *opti
 
 /* Whether the whole gradient has to be looked at before any update: the loss is scaled, or the
  * gradient's norm has a limit. If so, in each step: looks at a piece of the gradient, elements
- * first to first + count - 1, called for each piece of it; then decides once whether the step
+ * first to first + count - 1, or at the list of `reals` reals that stands for the table from
+ * there on, called for each piece of it; then decides once whether the step
  * makes an update, and by what the gradient is multiplied (`scale`: of the update). Both do
  * nothing where there is nothing to decide. Enqueue. */
 bool lk_optimizer_decides(const struct lk_optimizer *optimizer);
 LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_check(struct lk_optimizer *optimizer,
                                                         const struct lk_buffer *g,
                                                         int64_t first, int64_t count);
+LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_check_list(struct lk_optimizer *optimizer,
+                                                             const struct lk_buffer *g,
+                                                             int64_t first, int64_t reals);
 LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_decision(struct lk_optimizer *optimizer,
                                                            double scale);
 

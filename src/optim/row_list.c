@@ -149,7 +149,12 @@ const struct lk_buffer *lk_row_list_sums(const struct lk_row_list *list)
 
 const struct lk_buffer *lk_row_list_numbers(const struct lk_row_list *list)
 {
-    return list->has_slots ? list->slots : list->numbers;
+    return list->numbers;
+}
+
+const struct lk_buffer *lk_row_list_slots(const struct lk_row_list *list)
+{
+    return list->slots;
 }
 
 int64_t lk_row_list_rows(const struct lk_row_list *list)

@@ -7,7 +7,7 @@
 
 struct lk_row_list;
 
-/* For a table with places; with `slots`, whose rows all move. Kernels can run after
+/* For a table with places; `slots`: with numbers the other way round. Kernels can run after
  * lk_device_build(). fails: LK_E_ARGUMENT, LK_E_MEMORY, LK_E_DEVICE_MEMORY */
 LK_MUST_CHECK enum lk_status lk_row_list_create(struct lk_device *device, enum lk_dtype real,
                                                 const struct lk_param_rows *table, bool slots,
@@ -23,10 +23,11 @@ LK_MUST_CHECK enum lk_status lk_row_list_enqueue(struct lk_row_list *list,
 LK_MUST_CHECK enum lk_status lk_row_list_finish(struct lk_row_list *list);
 
 /* The sums, reals [rows][units], and which row of the table each is: int [rows + LK_PAD], -1:
- * none. Where places share a row, one of theirs is it and the others are none. With slots
- * instead: which sum each row of the table has, -1: none. */
+ * none. Where places share a row, one of theirs is it and the others are none. Slots: which
+ * sum each row of the table has, -1: none; NULL without them. */
 const struct lk_buffer *lk_row_list_sums(const struct lk_row_list *list);
 const struct lk_buffer *lk_row_list_numbers(const struct lk_row_list *list);
+const struct lk_buffer *lk_row_list_slots(const struct lk_row_list *list);
 int64_t lk_row_list_rows(const struct lk_row_list *list);
 
 #endif

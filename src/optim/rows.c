@@ -17,6 +17,7 @@ struct lk_lazy_rows {
     int count, items;
     bool is_lazy;
     struct lk_row_list **lists; /* [count]; NULL: the table's gradient is no list */
+    bool *is_summed;            /* [count]: the list's sums are those of the next update */
     struct lk_kernel *mark;
     struct lk_buffer *touched; /* int [most rows of a table + LK_PAD]: the last of these are 0,
                                 * for numbers of a vector that lie behind a table */
@@ -47,11 +48,12 @@ static enum lk_status create(struct lk_lazy_rows *rows,
                                         .name = "rows_mark",
                                         .options = options,
                                         .real_bytes = config->real == LK_F64 ? 8 : 4};
+    const bool has_slots = !rows->is_lazy || config->clip.norm > 0;
     int64_t most = 0;
     for (int i = 0; i < rows->count; i++) {
         const struct lk_param_rows *t = &rows->tables[i];
         if (t->places)
-            LK_TRY(lk_row_list_create(config->device, config->real, t, !rows->is_lazy,
+            LK_TRY(lk_row_list_create(config->device, config->real, t, has_slots,
                                       &rows->lists[i]));
         const int64_t here = t->places ? t->places * t->shards : t->count / t->units;
         most = here > most ? here : most;
@@ -78,15 +80,20 @@ enum lk_status lk_lazy_rows_create(const struct lk_optimizer_config *config, boo
     struct lk_lazy_rows *made = calloc(1, sizeof *made);
     struct lk_param_rows *tables = malloc(bytes);
     struct lk_row_list **lists = calloc((size_t)config->row_count, sizeof *lists);
-    if (!made || !tables || !lists) {
+    bool *is_summed = calloc((size_t)config->row_count, sizeof *is_summed);
+    if (!made || !tables || !lists || !is_summed) {
         free(made);
         free(tables);
         free(lists);
+        free(is_summed);
         return lk_fail_memory("lazy updates", bytes);
     }
     memcpy(tables, config->rows, bytes);
-    *made = (struct lk_lazy_rows){
-        .tables = tables, .lists = lists, .count = config->row_count, .is_lazy = lazy};
+    *made = (struct lk_lazy_rows){.tables = tables,
+                                  .lists = lists,
+                                  .is_summed = is_summed,
+                                  .count = config->row_count,
+                                  .is_lazy = lazy};
     const enum lk_status status = create(made, config);
     if (status != LK_OK) {
         lk_lazy_rows_destroy(made);
@@ -105,6 +112,7 @@ void lk_lazy_rows_destroy(struct lk_lazy_rows *rows)
     for (int i = 0; i < rows->count; i++)
         lk_row_list_destroy(rows->lists[i]);
     free(rows->lists);
+    free(rows->is_summed);
     free(rows->tables);
     free(rows);
 }
@@ -133,13 +141,50 @@ enum lk_status lk_lazy_rows_next(const struct lk_lazy_rows *rows, int64_t first,
 }
 
 /* Adds up the rows of a list, which then stand for its gradient. */
-static enum lk_status sum_list(struct lk_row_list *list, struct lk_row_gradient *gradient)
+static enum lk_status sum_list(struct lk_lazy_rows *rows, int index,
+                               struct lk_row_gradient *gradient)
 {
+    struct lk_row_list *list = rows->lists[index];
     if (gradient->from != 0)
         return lk_fail(LK_E_ARGUMENT, "a list of rows from element %lld of a gradient on",
                        (long long)gradient->from);
-    LK_TRY(lk_row_list_enqueue(list, gradient->g));
+    if (!rows->is_summed[index])
+        LK_TRY(lk_row_list_enqueue(list, gradient->g));
+    rows->is_summed[index] = false;
     gradient->g = lk_row_list_sums(list);
+    return LK_OK;
+}
+
+bool lk_lazy_rows_sums(const struct lk_lazy_rows *rows, int *index, struct lk_row_sums *sums)
+{
+    while (rows && *index < rows->count && !rows->is_summed[*index])
+        ++*index;
+    if (!rows || *index >= rows->count)
+        return false;
+    const struct lk_param_rows *table = &rows->tables[*index];
+    const struct lk_row_list *list = rows->lists[(*index)++];
+    *sums = (struct lk_row_sums){.x = lk_row_list_sums(list),
+                                 .numbers = lk_row_list_numbers(list),
+                                 .slots = lk_row_list_slots(list),
+                                 .first = table->first,
+                                 .rows = table->count / table->units,
+                                 .units = table->units,
+                                 .all = lk_row_list_rows(list)};
+    return true;
+}
+
+enum lk_status lk_lazy_rows_enqueue_sums(struct lk_lazy_rows *rows, const struct lk_buffer *g,
+                                         int64_t first, struct lk_row_sums *sums)
+{
+    int i = 0;
+    while (rows && i < rows->count && (rows->tables[i].first != first || !rows->lists[i]))
+        i++;
+    if (!rows || i == rows->count)
+        return lk_fail(LK_E_ARGUMENT, "no table of rows begins at element %lld",
+                       (long long)first);
+    LK_TRY(lk_row_list_enqueue(rows->lists[i], g));
+    rows->is_summed[i] = true;
+    (void)lk_lazy_rows_sums(rows, &i, sums);
     return LK_OK;
 }
 
@@ -149,7 +194,7 @@ enum lk_status lk_lazy_rows_enqueue(struct lk_lazy_rows *rows,
 {
     struct lk_row_list *list = rows->lists[table - rows->tables];
     if (list)
-        LK_TRY(sum_list(list, gradient));
+        LK_TRY(sum_list(rows, (int)(table - rows->tables), gradient));
     if (!rows->is_lazy)
         return LK_OK;
     const int64_t count = list ? lk_row_list_rows(list) : table->count / table->units;
@@ -180,5 +225,7 @@ void lk_lazy_rows_args(const struct lk_lazy_rows *rows, const struct lk_param_ro
     args[0] = (struct lk_arg)LK_INT(from);
     args[1] = (struct lk_arg)LK_INT(table && (rows->is_lazy || list) ? table->units : 0);
     args[2] = (struct lk_arg)LK_BUF(rows->touched);
-    args[3] = (struct lk_arg)LK_BUF(list ? lk_row_list_numbers(list) : NULL);
+    args[3] = (struct lk_arg)LK_BUF(!list           ? NULL
+                                    : rows->is_lazy ? lk_row_list_numbers(list)
+                                                    : lk_row_list_slots(list));
 }

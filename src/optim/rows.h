@@ -32,8 +32,26 @@ struct lk_row_gradient {
     int64_t from, count;
 };
 
+/* The sums of a list: reals [all][units]; which row of the table each is and which sum each of
+ * its rows has (optim/row_list.h). The table begins at element `first` of the parameters. */
+struct lk_row_sums {
+    const struct lk_buffer *x, *numbers, *slots;
+    int64_t first, rows, units, all;
+};
+
+/* Adds up the list of the table that begins at element `first` before its update, which then
+ * does not do it. Enqueues. fails: LK_E_ARGUMENT where no such table has a list */
+LK_MUST_CHECK enum lk_status lk_lazy_rows_enqueue_sums(struct lk_lazy_rows *rows,
+                                                       const struct lk_buffer *g, int64_t first,
+                                                       struct lk_row_sums *sums);
+
+/* Those of table number `index` that were added up and not yet used for an update; false: there
+ * are none. *index becomes that of the next. */
+bool lk_lazy_rows_sums(const struct lk_lazy_rows *rows, int *index, struct lk_row_sums *sums);
+
 /* Marks the touched rows of a table by its gradient, which begins at element `from` of g; holds
- * until the next call. Of a list makes sums of rows first, and *gradient these. Enqueues. */
+ * until the next call. Of a list makes sums of rows first, where they are not there, and
+ * *gradient these. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_lazy_rows_enqueue(struct lk_lazy_rows *rows,
                                                   const struct lk_param_rows *table,
                                                   struct lk_row_gradient *gradient);

@@ -17,18 +17,37 @@ enum lk_status lk_optimizer_enqueue_check(struct lk_optimizer *optimizer,
     return lk_adjustment_enqueue_piece(optimizer->adjustment, g, first, count);
 }
 
+enum lk_status lk_optimizer_enqueue_check_list(struct lk_optimizer *optimizer,
+                                               const struct lk_buffer *g, int64_t first,
+                                               int64_t reals)
+{
+    struct lk_row_sums sums;
+    if (optimizer->scaling)
+        LK_TRY(lk_scaling_enqueue_check(optimizer->scaling, g, reals));
+    if (!lk_adjustment_has_norm(optimizer->adjustment))
+        return LK_OK;
+    LK_TRY(lk_lazy_rows_enqueue_sums(optimizer->rows, g, first, &sums));
+    return lk_adjustment_enqueue_rows(optimizer->adjustment, &sums, false);
+}
+
 enum lk_status lk_optimizer_enqueue_decision(struct lk_optimizer *optimizer, double scale)
 {
+    struct lk_row_sums sums;
     if (optimizer->scaling)
         LK_TRY(lk_scaling_enqueue_decision(optimizer->scaling));
-    return lk_adjustment_enqueue_norm(optimizer->adjustment, scale, optimizer->info.scaling);
+    LK_TRY(lk_adjustment_enqueue_norm(optimizer->adjustment, scale, optimizer->info.scaling));
+    for (int i = 0; lk_lazy_rows_sums(optimizer->rows, &i, &sums);)
+        LK_TRY(lk_adjustment_enqueue_rows(optimizer->adjustment, &sums, true));
+    return LK_OK;
 }
 
 enum lk_status lk_optimizer_enqueue_penalties(struct lk_optimizer *optimizer,
                                               const struct lk_buffer *w, bool counts,
                                               struct lk_buffer *y, int64_t at)
 {
-    return lk_adjustment_enqueue_penalties(optimizer->adjustment, w, counts, y, at);
+    if (counts)
+        LK_TRY(lk_adjustment_enqueue_penalty(optimizer->adjustment, w));
+    return lk_adjustment_enqueue_penalties(optimizer->adjustment, counts, y, at);
 }
 
 enum lk_status lk_optimizer_enqueue_swap(struct lk_optimizer *optimizer, struct lk_buffer *w)

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "products/library/library.h"
 #include <stdio.h>
+#include <string.h>
 
 struct lk_product_shape lk_matrix_shape(int64_t channels, int64_t units, bool bias, bool relu)
 {
@@ -85,6 +86,7 @@ static enum lk_status prepare_pass(const struct lk_product_setup *setup, struct 
     job.first = *reals;
     LK_TRY(prepare_way(setup, layer, &job, use));
     *reals += (job.count + 15) / 16 * 16;
+    layer->packed_bytes += (size_t)job.packed * lk_dtype_bytes(setup->real);
     layer->gives_db |= job.gives_db && (!layer->expands || has_matrix_kernels(layer));
     return LK_OK;
 }
@@ -202,12 +204,16 @@ static enum lk_status enqueue(const struct lk_product_setup *setup,
 enum lk_status lk_layer_forward(const struct lk_product_setup *setup,
                                 const struct lk_layer *layer, const struct lk_layer_run *run)
 {
-    const struct lk_product_run operands = {.x = run->x,
-                                            .w = run->w,
-                                            .bias = layer->shape.bias ? run->bias : NULL,
-                                            .y = run->y,
-                                            .at = run->at,
-                                            .workspace = run->workspace};
+    struct lk_product_run operands = {.x = run->x,
+                                      .w = run->w,
+                                      .bias = layer->shape.bias ? run->bias : NULL,
+                                      .y = run->y,
+                                      .at = run->at,
+                                      .more = run->more,
+                                      .packed = run->packed,
+                                      .weights_are_new = run->weights_are_new,
+                                      .workspace = run->workspace};
+    memcpy(operands.norm, run->norm, sizeof operands.norm);
     return enqueue(setup, layer, LK_PASS_FORWARD, &operands);
 }
 

@@ -32,6 +32,7 @@ struct lk_layer {
     struct lk_layer_wants wants;
     bool gates_dx;          /* dx is 0 where x is not > 0, as was asked */
     size_t workspace_bytes; /* of one forward or backward */
+    size_t packed_bytes;    /* kept from run to run, see lk_product_job */
 
     /* its own */
     struct lk_layer_use uses[LK_PASSES];
@@ -46,6 +47,9 @@ struct lk_layer_run {
     const struct lk_buffer *x, *w, *bias, *dy;
     struct lk_buffer *y, *at, *dx, *dw, *db, *workspace; /* at: u8, which won its 2x2 pool */
     int64_t dw_stride;
+    const struct lk_buffer *norm[LK_NORMS], *more; /* as lk_product_run */
+    struct lk_buffer *packed;
+    bool weights_are_new;
     bool dy_is_turned; /* the backward before this one was that of a layer of as many units on
                         * this dy: the workspace still holds what was made of it */
 };

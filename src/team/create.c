@@ -154,10 +154,9 @@ static enum lk_status too_many(const struct lk_team *team)
                    c->shards == 1 ? "" : "s", enough);
 }
 
-/* Of a group: so few that its share are four micro-batches for each device. Devices in a row
- * wait for the first and the last of them, so many small ones keep them busier than few large
- * ones. */
-static int most_of_group(int shards, int places, int groups)
+/* Devices in a row wait for the first and the last micro-batch, so many small ones keep them
+ * busier than few large ones. */
+int lk_team_most_of_group(int shards, int places, int groups)
 {
     int most = 1;
     while (2 * most * 4 * places * groups <= shards)
@@ -171,7 +170,7 @@ static enum lk_status choose_most_shards(const struct lk_team *team, int *most)
     const struct lk_team_config *c = &team->config;
     const int64_t pieces = (int64_t)c->pieces * team->job.all;
     int64_t enough = 1;
-    *most = c->places > 1 ? most_of_group(c->shards, c->places, team->job.all)
+    *most = c->places > 1 ? lk_team_most_of_group(c->shards, c->places, team->job.all)
                           : lk_team_most_shards(c->shards, team->job.all);
     if (c->pieces < 2)
         return LK_OK;

@@ -17,6 +17,10 @@ struct lk_profile;
  * a fast one can take more, and all where one device of two is left; a power of two. */
 int lk_team_most_shards(int shards, int devices);
 
+/* Likewise the devices of a group, of so many places and groups, before anything is measured:
+ * so few that its share are four micro-batches for each device. */
+int lk_team_most_of_group(int shards, int places, int groups);
+
 /* Opens the devices and plans; what a device cannot hold is computed in several micro-batches.
  * A device that fails is left out with a warning. fails: LK_E_ARGUMENT for more devices than
  * shards; as the first device where none is left */

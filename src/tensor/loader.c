@@ -17,6 +17,7 @@ struct lk_loader {
                              * its rows */
     int64_t height;         /* rows that there is memory for */
     struct lk_buffer *sums; /* [tiles][height][lanes] */
+    struct lk_kernel *plane_images, *plane_numbers; /* images into plane tiles */
     struct lk_kernel *images, *means, *integers, *one_hot, *numbers;
 };
 
@@ -31,10 +32,25 @@ static struct lk_kernel_spec spec_of(const struct lk_loader *loader, const char 
                                    .stores_half = loader->stores_half};
 }
 
+/* Into plane tiles images get no transform that is drawn. */
+static enum lk_status create_planes(struct lk_loader *loader)
+{
+    const char *reverses = loader->transform.reverses ? "-DREVERSES" : NULL;
+    struct lk_kernel_spec spec = spec_of(loader, "planes_images", reverses);
+    spec.source = "tensor/planes";
+    LK_TRY(lk_kernel_create(loader->device, &spec, &loader->plane_images));
+    spec.name = "planes_numbers";
+    LK_TRY(lk_kernel_create(loader->device, &spec, &loader->plane_numbers));
+    spec = spec_of(loader, "convert_integers", "-DPLANES");
+    return lk_kernel_create(loader->device, &spec, &loader->integers);
+}
+
 static enum lk_status create(struct lk_loader *loader)
 {
     const struct lk_transform *transform = &loader->transform;
     char options[128] = "";
+    if (loader->tiling.planes)
+        return create_planes(loader);
     if (lk_transform_has_params(transform))
         snprintf(options, sizeof options,
                  "-DMIRRORS=%d -DSTAGE_1=%d -DSTAGE_2=%d -DSTAGE_3=%d -DCHANNELS=%d",
@@ -78,13 +94,15 @@ enum lk_status lk_loader_create(struct lk_device *device, const struct lk_tiling
 
 enum lk_status lk_loader_add_one_hot(struct lk_loader *loader)
 {
-    const struct lk_kernel_spec spec = spec_of(loader, "convert_one_hot", "-DONE_HOT");
+    const struct lk_kernel_spec spec = spec_of(
+        loader, "convert_one_hot", loader->tiling.planes ? "-DONE_HOT -DPLANES" : "-DONE_HOT");
     return loader->one_hot ? LK_OK : lk_kernel_create(loader->device, &spec, &loader->one_hot);
 }
 
 enum lk_status lk_loader_add_numbers(struct lk_loader *loader)
 {
-    const struct lk_kernel_spec spec = spec_of(loader, "convert_numbers", "-DNUMBERS");
+    const struct lk_kernel_spec spec = spec_of(
+        loader, "convert_numbers", loader->tiling.planes ? "-DNUMBERS -DPLANES" : "-DNUMBERS");
     return loader->numbers ? LK_OK : lk_kernel_create(loader->device, &spec, &loader->numbers);
 }
 
@@ -92,6 +110,8 @@ void lk_loader_destroy(struct lk_loader *loader)
 {
     if (!loader)
         return;
+    lk_kernel_destroy(loader->plane_images);
+    lk_kernel_destroy(loader->plane_numbers);
     lk_kernel_destroy(loader->images);
     lk_kernel_destroy(loader->means);
     lk_kernel_destroy(loader->integers);
@@ -125,11 +145,18 @@ enum lk_status lk_loader_enqueue_images(struct lk_loader *loader,
     const struct lk_transform *transform = &loader->transform;
     const int64_t c = y_shape->dim[0], h = y_shape->dim[1], w = y_shape->dim[2];
     const struct lk_grid grid = {{h, t->tiles, 1}, t->lanes / t->vector};
+    const struct lk_grid planes = {{c, t->tiles, 1}, 1};
     double scale[LK_TRANSFORM_CHANNELS], shift[LK_TRANSFORM_CHANNELS];
     for (int i = 0; i < LK_TRANSFORM_CHANNELS; i++) {
         scale[i] = transform->normalizes ? transform->scale[i] : images->scale;
         shift[i] = transform->normalizes ? transform->shift[i] : images->shift;
     }
+    if (t->planes)
+        return LK_ENQUEUE(loader->plane_images, planes, LK_BUF(images->buffer), LK_BUF(y),
+                          LK_INT(images->pixels_at), LK_INT(h * w), LK_INT(images->samples),
+                          LK_REAL(scale[0]), LK_REAL(scale[1]), LK_REAL(scale[2]),
+                          LK_REAL(scale[3]), LK_REAL(shift[0]), LK_REAL(shift[1]),
+                          LK_REAL(shift[2]), LK_REAL(shift[3]));
     if (loader->has_means && h != loader->height)
         return lk_fail(LK_E_ARGUMENT, "images of %lld rows, there is memory for %lld",
                        (long long)h, (long long)loader->height);
@@ -170,6 +197,11 @@ enum lk_status lk_loader_enqueue_numbers(struct lk_loader *loader,
 {
     const struct lk_tiling *t = &loader->tiling;
     const int64_t count = lk_shape_count(y_shape);
+    const struct lk_grid planes = {{y_shape->dim[0], t->tiles, 1}, 1};
+    if (t->planes && y_shape->rank == 3)
+        return LK_ENQUEUE(loader->plane_numbers, planes, LK_BUF(numbers->buffer), LK_BUF(y),
+                          LK_INT(count / y_shape->dim[0]), LK_INT(numbers->samples),
+                          LK_REAL(numbers->scale), LK_REAL(numbers->shift));
     return LK_ENQUEUE(loader->numbers, grid_of(t, count), LK_BUF(numbers->buffer), LK_BUF(y),
                       LK_INT(count), LK_INT(RUN), LK_INT(numbers->samples),
                       LK_INT(t->shard_samples), LK_INT(t->shard_tiles), LK_REAL(numbers->scale),

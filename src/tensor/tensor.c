@@ -38,12 +38,27 @@ struct lk_tiling lk_tiling_make(const struct lk_device_info *info, int64_t batch
     return lk_tiling_resize(&tiling, batch, shards);
 }
 
+struct lk_tiling lk_tiling_make_planes(const struct lk_device_info *info, int64_t batch)
+{
+    const struct lk_tiling tiling = {
+        .lanes = info->vector, .vector = info->vector, .planes = true};
+    return lk_tiling_resize(&tiling, batch, 1);
+}
+
+struct lk_shape lk_plane_shape(const struct lk_tiling *tiling, const struct lk_shape *shape)
+{
+    if (!tiling->planes || shape->rank != 3)
+        return *shape;
+    const int64_t pixels = shape->dim[1] * shape->dim[2];
+    return (struct lk_shape){3, {shape->dim[0], lk_divide_up(pixels, tiling->lanes), 1}};
+}
+
 struct lk_tiling lk_tiling_resize(const struct lk_tiling *tiling, int64_t batch, int shards)
 {
     struct lk_tiling made = *tiling;
     made.shards = shards;
     made.shard_samples = lk_divide_up(batch, shards);
-    made.shard_tiles = lk_divide_up(made.shard_samples, made.lanes);
+    made.shard_tiles = lk_divide_up(made.shard_samples, made.planes ? 1 : made.lanes);
     made.tiles = made.shard_tiles * shards;
     return made;
 }
@@ -114,7 +129,8 @@ void lk_shape_print_hwc(const struct lk_shape *shape, char *text, size_t bytes)
 size_t lk_tiled_bytes(const struct lk_tiling *tiling, const struct lk_shape *shape,
                       enum lk_dtype dtype)
 {
-    int64_t count = lk_shape_count(shape);
+    const struct lk_shape stored = lk_plane_shape(tiling, shape);
+    int64_t count = lk_shape_count(shape) < 0 ? -1 : lk_shape_count(&stored);
     if (count < 0 || __builtin_mul_overflow(count, tiling->tiles * tiling->lanes, &count) ||
         __builtin_mul_overflow(count, (int64_t)lk_dtype_bytes(dtype), &count))
         return SIZE_MAX;
@@ -130,13 +146,26 @@ static enum lk_status check_samples(const struct lk_tiling *tiling, int64_t samp
                    (long long)most);
 }
 
-/* The index of element e of sample i in the batch tiles. */
-static size_t tiled_index(const struct lk_tiling *tiling, int64_t count, int64_t i, int64_t e)
+/* The index of element e of sample i in the tiles. */
+static size_t tiled_index(const struct lk_tiling *tiling, const struct lk_shape *shape,
+                          int64_t i, int64_t e)
 {
+    const int64_t count = lk_shape_count(shape);
     const int64_t number = i % tiling->shard_samples;
-    const int64_t tile =
-        i / tiling->shard_samples * tiling->shard_tiles + number / tiling->lanes;
-    return (size_t)((tile * count + e) * tiling->lanes + number % tiling->lanes);
+    const int64_t each = tiling->planes ? 1 : tiling->lanes; /* samples of a tile */
+    const int64_t tile = i / tiling->shard_samples * tiling->shard_tiles + number / each;
+    if (!tiling->planes || shape->rank != 3)
+        return (size_t)((tile * count + e) * tiling->lanes + number % each);
+    const struct lk_shape stored = lk_plane_shape(tiling, shape);
+    const int64_t pixels = count / shape->dim[0];
+    const int64_t plane = tile * shape->dim[0] + e / pixels;
+    return (size_t)(plane * stored.dim[1] * tiling->lanes + e % pixels);
+}
+
+/* In how many lanes an element lies. */
+static size_t copies_of(const struct lk_tiling *tiling, const struct lk_shape *shape)
+{
+    return tiling->planes && shape->rank != 3 ? (size_t)tiling->lanes : 1;
 }
 
 enum lk_status lk_tiled_write(struct lk_buffer *buffer, const struct lk_tiling *tiling,
@@ -151,8 +180,9 @@ enum lk_status lk_tiled_write(struct lk_buffer *buffer, const struct lk_tiling *
         return lk_fail_memory("batch tiles", bytes);
     for (int64_t i = 0; i < samples; i++)
         for (int64_t e = 0; e < count; e++)
-            memcpy(tiles + tiled_index(tiling, count, i, e) * size,
-                   (const char *)from + (size_t)(i * count + e) * size, size);
+            for (size_t copy = 0; copy < copies_of(tiling, shape); copy++)
+                memcpy(tiles + (tiled_index(tiling, shape, i, e) + copy) * size,
+                       (const char *)from + (size_t)(i * count + e) * size, size);
     const enum lk_status status = lk_buffer_write(buffer, 0, bytes, tiles);
     free(tiles);
     return status;
@@ -172,7 +202,7 @@ enum lk_status lk_tiled_read(const struct lk_buffer *buffer, const struct lk_til
     for (int64_t i = 0; i < samples && status == LK_OK; i++)
         for (int64_t e = 0; e < count; e++)
             memcpy((char *)to + (size_t)(i * count + e) * size,
-                   tiles + tiled_index(tiling, count, i, e) * size, size);
+                   tiles + tiled_index(tiling, shape, i, e) * size, size);
     free(tiles);
     return status;
 }

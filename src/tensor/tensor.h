@@ -31,12 +31,26 @@ struct lk_tiling {
     int shards;
     int64_t shard_samples, shard_tiles;
     int64_t tiles; /* shards * shard_tiles */
+    bool planes;   /* plane tiles: a tile is one sample, see below */
 };
+
+/* Plane tiles, for few samples on a CPU: a tile is one sample. An image [c, h, w] is an array
+ * [tiles][c][vectors][lanes], in which the lanes of vector i are pixels i * lanes and so on of
+ * a plane, row by row; those behind the last are dead. Any other shape [d...] is [tiles][d...]
+ * [lanes] with the same number in every lane. */
 
 /* The tiling of batches of up to `batch` samples in `shards` shards on a device. The number of
  * lanes, which decides bits, follows from the device's class and the samples of a shard alone.
  */
 struct lk_tiling lk_tiling_make(const struct lk_device_info *info, int64_t batch, int shards);
+
+/* The plane tiles of up to `batch` samples, in one shard, and up to how many samples programs
+ * take them. */
+enum { LK_FEW_SAMPLES = 8 };
+struct lk_tiling lk_tiling_make_planes(const struct lk_device_info *info, int64_t batch);
+
+/* How a shape lies in plane tiles: [c, vectors, 1] for an image, else as it is. */
+struct lk_shape lk_plane_shape(const struct lk_tiling *tiling, const struct lk_shape *shape);
 
 /* The tiling of a batch of another size or number of shards, with the same lanes. */
 struct lk_tiling lk_tiling_resize(const struct lk_tiling *tiling, int64_t batch, int shards);

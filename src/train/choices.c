@@ -7,6 +7,7 @@
 #include "graph/check/check.h"
 #include "model/checkpoint/checkpoint.h"
 #include "train/place/place.h"
+#include "train/place/times.h"
 #include "train/tuning/tuning.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,29 +44,89 @@ struct tuning {
     char last[sizeof((struct lk_device_info *)0)->name];
 };
 
-/* Tunes on one device of each kind. */
-static enum lk_status tune(void *context, struct lk_worker *worker)
+static enum lk_status tune_device(struct tuning *t, struct lk_device *device)
 {
-    struct tuning *t = context;
     struct lk_trainer *trainer = t->trainer;
     const struct lk_settings *s = trainer->settings;
-    const char *name = lk_device_info(worker->device)->name;
+    const char *name = lk_device_info(device)->name;
     if (strcmp(name, t->last) == 0)
         return LK_OK;
     snprintf(t->last, sizeof t->last, "%s", name);
-    const struct lk_tuning_run run = {.device = worker->device,
+    const struct lk_tuning_run run = {.device = device,
                                       .loss = trainer->loss,
                                       .batch = s->batch_size,
                                       .shards = trainer->shards,
                                       .stores_half = s->precision == LK_PRECISION_MIXED};
-    const double worth =
-        lk_tuning_worth(worker->device, trainer->loss, s->batch_size, s->steps);
+    const double worth = lk_tuning_worth(device, trainer->loss, s->batch_size, s->steps);
     const enum lk_status status =
         worth > 0 ? lk_tuning_quick(&run, worth, trainer->blockings) : LK_OK;
     if (status == LK_OK || status == LK_E_MEMORY || status == LK_E_DEVICE)
         return status;
     lk_error_clear(); /* it trains without tuning */
     return LK_OK;
+}
+
+/* Tunes on one device of each kind. */
+static enum lk_status tune(void *context, struct lk_worker *worker)
+{
+    for (int i = 0; i < worker->places; i++)
+        LK_TRY(tune_device(context, worker->group[i]));
+    return LK_OK;
+}
+
+/* A division by measured times, on the thread of a group's first device. */
+struct placing {
+    struct lk_trainer *trainer;
+    struct lk_place_found found;
+};
+
+static enum lk_status plan(void *context, int shards, int *in_flight,
+                           struct lk_replica_config *config)
+{
+    struct lk_worker *worker = context;
+    worker->most_shards = shards;
+    return lk_worker_plan(worker, in_flight, config);
+}
+
+static enum lk_status place(void *context, struct lk_worker *worker)
+{
+    struct placing *p = context;
+    const struct lk_settings *s = p->trainer->settings;
+    const int groups = lk_team_devices(worker->team), usual = worker->most_shards;
+    const struct lk_place_request request = {
+        .model = p->trainer->model,
+        .words = s->place,
+        .loss = p->trainer->loss,
+        .devices = worker->group,
+        .places = worker->places,
+        .groups = groups,
+        .choices = p->trainer->choices,
+        .usual_shards = usual,
+        .most_shards = s->accumulate > 1 ? usual : p->trainer->shards / groups,
+        .seconds = lk_tuning_worth(worker->device, p->trainer->loss, s->batch_size, s->steps),
+        .plan = plan,
+        .context = worker};
+    p->found.shards = usual;
+    const enum lk_status status = lk_place_by_times(&request, &p->found);
+    worker->most_shards = usual;
+    return status;
+}
+
+static enum lk_status set_shards(void *context, struct lk_worker *worker)
+{
+    worker->most_shards = *(const int *)context;
+    return LK_OK;
+}
+
+static enum lk_status place_by_times(struct lk_trainer *trainer, struct lk_team *team)
+{
+    struct placing p = {.trainer = trainer};
+    const struct lk_group_estimate *estimate = &p.found.estimate;
+    LK_TRY(lk_team_call(team, place, &p));
+    if (estimate->step_ms <= 0) /* by estimates, as before */
+        return lk_place_again(team, trainer->model, trainer->settings->place);
+    memcpy(trainer->planned_ms, estimate->busy_ms, sizeof trainer->planned_ms);
+    return lk_team_call_each(team, set_shards, &p.found.shards, false);
 }
 
 enum lk_status lk_trainer_tune(void *context, struct lk_team *team)
@@ -77,17 +138,24 @@ enum lk_status lk_trainer_tune(void *context, struct lk_team *team)
     if (!trainer->checkpoint && lk_world_rank(world) == 0 &&
         trainer->settings->tune != LK_TUNE_OFF)
         LK_TRY(lk_team_call_each(team, tune, &tuning, false));
+    const bool is_group = lk_team_worker(team, 0)->places > 1;
+    if (is_group && lk_world_rank(world) == 0 && trainer->settings->tune != LK_TUNE_OFF)
+        LK_TRY(place_by_times(trainer, team));
+    if (is_group)
+        LK_TRY(lk_place_share(world, trainer->model));
     if (lk_world_size(world) == 1)
         return LK_OK;
     LK_TRY(take_from_first(world, trainer->tuned));
     return take_from_first(world, trainer->blockings);
 }
 
-static enum lk_status check(void *context, struct lk_worker *worker)
+static enum lk_status check_place(const struct lk_trainer *trainer,
+                                  const struct lk_worker *worker, int place)
 {
-    const struct lk_trainer *trainer = context;
     const struct lk_settings *s = trainer->settings;
-    const struct lk_check_config config = {.device = worker->device,
+    const struct lk_check_config config = {.device = worker->group[place],
+                                           .is_placed = worker->places > 1,
+                                           .place = place,
                                            .loss = trainer->loss,
                                            .stores_half = s->precision == LK_PRECISION_MIXED,
                                            .batch = s->batch_size,
@@ -102,10 +170,20 @@ static enum lk_status check(void *context, struct lk_worker *worker)
     return LK_OK;
 }
 
+/* Of a group each device, with the operations of its place. */
+static enum lk_status check(void *context, struct lk_worker *worker)
+{
+    for (int i = 0; i < worker->places; i++)
+        LK_TRY(check_place(context, worker, i));
+    return LK_OK;
+}
+
 static enum lk_status build(void *context, struct lk_worker *worker)
 {
     (void)context;
-    return lk_device_build(worker->device);
+    for (int i = 0; i < worker->places; i++)
+        LK_TRY(lk_device_build(worker->group[i]));
+    return LK_OK;
 }
 
 enum lk_status lk_trainer_check(struct lk_trainer *trainer)

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "graph/place/group.h"
 #include "mirror/world.h"
+#include "train/saving.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,6 +15,7 @@
 struct reading {
     void *context;
     enum lk_status (*see)(void *context, const struct lk_param *param, const float *values);
+    const struct lk_trainer *trainer;
 };
 
 static enum lk_status read_params(void *context, struct lk_worker *worker)
@@ -41,8 +43,64 @@ static enum lk_status each_param(void *trainer, void *context,
                                  enum lk_status (*see)(void *, const struct lk_param *,
                                                        const float *))
 {
-    struct reading reading = {context, see};
+    struct reading reading = {context, see, trainer};
     return lk_team_call(((struct lk_trainer *)trainer)->team, read_params, &reading);
+}
+
+/* The mean over the batch of a parameter's gradient in the last step, of which the replica has
+ * the sum of each shard: [shards][stride]. */
+static void sum_gradient(const struct lk_param *param, const float *shards, int64_t stride,
+                         int count, double samples, float *mean)
+{
+    for (int64_t i = 0; i < param->count; i++) {
+        double sum = 0;
+        for (int s = 0; s < count; s++)
+            sum += (double)shards[s * stride + param->offset + i];
+        mean[i] = (float)(sum / samples);
+    }
+}
+
+static enum lk_status read_gradients(void *context, struct lk_worker *worker)
+{
+    struct reading *reading = context;
+    const struct lk_trainer *trainer = reading->trainer;
+    struct lk_replica *replica = lk_stepper_replica(worker->stepper);
+    const int64_t stride = lk_replica_gradient_stride(replica),
+                  listed = lk_replica_listed_count(replica);
+    const size_t bytes = (size_t)(trainer->shards * stride) * sizeof(float);
+    const double scale = trainer->loss_scale > 0 ? trainer->loss_scale : 1;
+    const double samples =
+        scale * (double)trainer->steps[trainer->done % LK_COUNT(trainer->steps)].samples;
+    const struct lk_param *param;
+    float *shards = malloc(bytes), *mean = malloc((size_t)stride * sizeof *mean);
+    enum lk_status status = shards && mean ? LK_OK : lk_fail_memory("gradients", bytes);
+    if (status == LK_OK)
+        status = lk_buffer_read(lk_replica_gradients(replica), 0, bytes, shards);
+    for (int i = 0; status == LK_OK && (param = lk_replica_param(replica, i)) != NULL; i++) {
+        if (!param->is_trainable || param->offset < listed)
+            continue;
+        sum_gradient(param, shards, stride, trainer->shards, samples, mean);
+        status = reading->see(reading->context, param, mean);
+    }
+    free(shards);
+    free(mean);
+    return status;
+}
+
+/* A device alone has the gradients of all shards; others have their own ones alone, and one
+ * that computes its batch in pieces those of the last piece. */
+static enum lk_status each_gradient(void *context, void *to,
+                                    enum lk_status (*see)(void *, const struct lk_param *,
+                                                          const float *))
+{
+    struct lk_trainer *trainer = context;
+    struct reading reading = {to, see, trainer};
+    const struct lk_worker *lead = lk_team_lead(trainer->team);
+    const struct lk_tiling *tiling = lk_replica_tiling(lk_stepper_replica(lead->stepper));
+    if (lk_team_devices(trainer->team) > 1 || lead->places > 1 || trainer->done == 0 ||
+        lk_world_size(trainer->world) > 1 || tiling->shards != trainer->shards)
+        return LK_OK;
+    return lk_team_call(trainer->team, read_gradients, &reading);
 }
 
 enum lk_status lk_trainer_create_callbacks(struct lk_trainer *trainer)
@@ -58,6 +116,8 @@ enum lk_status lk_trainer_create_callbacks(struct lk_trainer *trainer)
         .settings = trainer->settings_text,
         .checkpoint_every = s->checkpoint_every,
         .steps_per_epoch = trainer->steps_per_epoch,
+        .sees_epochs = trainer->eval_period.epochs > 0,
+        .by_clock = trainer->eval_period.minutes > 0,
         .ahead = s->mode == LK_TRAIN_ASYNC ? LK_MOST_BEGUN : 1,
         .ranks = lk_world_size(trainer->world),
         .is_first = is_first,
@@ -67,6 +127,7 @@ enum lk_status lk_trainer_create_callbacks(struct lk_trainer *trainer)
         .own = s->own_callbacks,
         .own_count = is_first ? s->own_callback_count : 0,
         .each_param = each_param,
+        .each_gradient = each_gradient,
         .trainer = trainer,
     };
     LK_TRY(lk_callbacks_create(s->callbacks, &site, &trainer->callbacks));
@@ -75,7 +136,8 @@ enum lk_status lk_trainer_create_callbacks(struct lk_trainer *trainer)
 
 enum lk_status lk_trainer_open_callbacks(struct lk_trainer *trainer)
 {
-    if (lk_world_rank(trainer->world) > 0 || trainer->done >= trainer->total_steps)
+    const bool is_over = trainer->done >= trainer->total_steps && !trainer->owes_evaluation;
+    if (lk_world_rank(trainer->world) > 0 || is_over)
         return LK_OK;
     return lk_callbacks_open(trainer->callbacks, trainer->done);
 }
@@ -86,7 +148,7 @@ bool lk_trainer_follows(const struct lk_trainer *trainer)
 {
     return (trainer->schedule.kind == LK_LR_SCHEDULE_PLATEAU ||
             lk_callbacks_follow(trainer->callbacks)) &&
-           trainer->done % trainer->steps_per_epoch == 0;
+           trainer->is_due;
 }
 
 /* The figure that the schedule follows, where the epoch has one. */
@@ -129,6 +191,8 @@ enum lk_status lk_trainer_follow(struct lk_trainer *trainer, const struct lk_eva
         return LK_OK;
     if (lk_world_rank(trainer->world) == 0)
         LK_TRY(lk_callbacks_end_epoch(trainer->callbacks, trainer->done));
+    if (trainer->eval_period.minutes > 0) /* a clock of rank 0 alone, so no bits follow */
+        return LK_OK;
     LK_TRY(follow_plateau(trainer, found));
     struct lk_callback_rates *rates = lk_callbacks_rates(trainer->callbacks);
     return lk_world_broadcast(trainer->world, sizeof *rates, rates);

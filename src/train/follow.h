@@ -4,8 +4,8 @@
 
 #include "train/trainer_internal.h"
 
-/* Whether schedule or callbacks make something of an evaluation now: at the end of an epoch
- * alone, since a run that was stopped elsewhere is to go on as if it had not been. */
+/* Whether schedule or callbacks make something of an evaluation now: only where one is due,
+ * since a run that was stopped elsewhere is to go on as if it had not been. */
 bool lk_trainer_follows(const struct lk_trainer *trainer);
 
 /* Makes of an evaluation (NULL: there is none) what follows; all ranks learn the learning rate.

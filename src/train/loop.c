@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "model/checkpoint/checkpoint.h"
+#include "train/saving.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -70,12 +71,12 @@ static enum lk_status report_devices(struct lk_trainer *trainer)
 
 /* Whether to stop. All ranks stop after the same step: the one that follows the step in whose
  * report a rank asked to stop, since some may have begun it already. */
-static bool is_asked_to_stop(struct lk_trainer *trainer)
+static bool is_asked_to_stop(const struct lk_trainer *trainer)
 {
     return lk_world_size(trainer->world) == 1 && atomic_load(&trainer->stop);
 }
 
-static bool must_stop(struct lk_trainer *trainer)
+static bool must_stop(const struct lk_trainer *trainer)
 {
     return is_asked_to_stop(trainer) || trainer->done >= trainer->stop_after;
 }
@@ -85,6 +86,30 @@ static bool is_wished_to_stop(const struct lk_trainer *trainer)
     return lk_callbacks_wish(trainer->callbacks)->stop != LK_CALLBACK_GOES_ON;
 }
 
+/* How long a step took. Where its device tells when it was over, and the step before came from
+ * there too, its clock counts: the host may learn of two ends at once. */
+static double time_step(struct lk_trainer *trainer, const struct lk_team_result *result,
+                        double now)
+{
+    const double by_device = result->ended - trainer->last_ended;
+    const bool is_known = trainer->last_ended > 0 && by_device > 0;
+    const double seconds = is_known ? by_device : now - trainer->last_finish;
+    trainer->last_finish = now;
+    trainer->last_ended = result->ended;
+    return seconds;
+}
+
+/* Of groups, beside what their devices took, what their operations were measured to take. */
+static void tell_plans(const struct lk_trainer *trainer, struct lk_team_result *result)
+{
+    for (int d = 0; d < result->device_count; d++) {
+        struct lk_device_times *times = &result->devices[d];
+        for (int p = 0; p < times->places; p++)
+            times->of_place[p].planned_ms =
+                trainer->planned_ms[p] * times->share * result->device_count;
+    }
+}
+
 static enum lk_status end_step(struct lk_trainer *trainer, int64_t number)
 {
     const struct lk_team_step *step = step_of(trainer, number);
@@ -92,13 +117,13 @@ static enum lk_status end_step(struct lk_trainer *trainer, int64_t number)
     const double start = lk_seconds();
     LK_TRY(lk_team_end(trainer->team, atomic_load(&trainer->stop) || is_wished_to_stop(trainer),
                        &result));
-    const double now = lk_seconds(), seconds = now - trainer->last_finish;
-    trainer->last_finish = now;
+    const double now = lk_seconds(), seconds = time_step(trainer, &result, now);
     trainer->done = number;
     if (result.must_stop && lk_world_size(trainer->world) > 1)
         trainer->stop_after = lk_least(trainer->stop_after, number + 1);
     lk_profile_span(trainer->profile, "trainer", "wait", number, start, now);
     warn_of_divergence(trainer, result.loss);
+    tell_plans(trainer, &result);
     LK_TRY(lk_trainer_report(trainer,
                              (struct lk_event){
                                  .kind = LK_EVENT_STEP,
@@ -131,6 +156,15 @@ static enum lk_status begin_steps(struct lk_trainer *trainer, int64_t *begun, in
     return LK_OK;
 }
 
+/* Rank 0 alone evaluates, and where the clock says when no other rank has to know. */
+static bool is_due_by_clock(const struct lk_trainer *trainer)
+{
+    const double minutes = trainer->eval_period.minutes;
+    return minutes > 0 && lk_world_rank(trainer->world) == 0 &&
+           trainer->evaluated_step != trainer->done &&
+           lk_seconds() - trainer->evaluated_at >= 60 * minutes;
+}
+
 /* Trains up to step `last`, the next step always begun before one is ended; when it returns
  * none is on its way. Stops early when asked to, or when it is time to keep a copy of the
  * state. */
@@ -138,9 +172,11 @@ static enum lk_status run_steps(struct lk_trainer *trainer, int64_t last)
 {
     int64_t begun = trainer->done + 1;
     trainer->last_finish = lk_seconds();
+    trainer->last_ended = 0;
     LK_TRY(begin_step(trainer, begun));
     while (trainer->done < last) {
-        if (is_asked_to_stop(trainer) || lk_seconds() - trainer->snapshot_at > SNAPSHOT_SECONDS)
+        if (is_asked_to_stop(trainer) || is_due_by_clock(trainer) ||
+            lk_seconds() - trainer->snapshot_at > SNAPSHOT_SECONDS)
             last = begun;
         last = lk_least(last, trainer->stop_after);
         last = last < begun ? begun : last; /* what is begun is ended */
@@ -162,9 +198,13 @@ static int64_t next_stop(const struct lk_trainer *trainer)
 {
     const int64_t every =
         lk_callbacks_save_every(trainer->callbacks, trainer->settings->checkpoint_every);
+    const int64_t evaluates =
+        lk_eval_period_steps(&trainer->eval_period, trainer->steps_per_epoch);
     int64_t stop = next_multiple(trainer->done, trainer->steps_per_epoch);
     if (every > 0 && next_multiple(trainer->done, every) < stop)
         stop = next_multiple(trainer->done, every);
+    if (evaluates > 0 && evaluates - trainer->done % evaluates < stop - trainer->done)
+        stop = next_multiple(trainer->done, evaluates);
     stop = lk_callbacks_next_pause(trainer->callbacks, trainer->done, stop);
     return stop < trainer->total_steps ? stop : trainer->total_steps;
 }
@@ -187,7 +227,10 @@ static enum lk_status finish(struct lk_trainer *trainer)
         event.max_staleness = staleness->most;
     }
     LK_TRY(lk_trainer_report(trainer, event));
-    return lk_run_folder_flush(trainer->folder);
+    LK_TRY(lk_callbacks_flush(trainer->callbacks, true));
+    LK_TRY(lk_callbacks_sync(trainer->callbacks));
+    LK_TRY(lk_run_folder_flush(trainer->folder, true));
+    return lk_run_folder_sync(trainer->folder);
 }
 
 static enum lk_status read_loss_scale(void *context, struct lk_worker *worker)
@@ -223,51 +266,103 @@ static enum lk_status look_at_loss_scale(struct lk_trainer *trainer)
     return LK_OK;
 }
 
-/* Saves and evaluates where it is time to. What a schedule and callbacks make of an evaluation
- * belongs to the state, so then the evaluation comes first, even where training stops. */
-static enum lk_status pause_steps(struct lk_trainer *trainer, bool *is_evaluated)
+/* Whether an evaluation is due: not the one after the last step, of which nothing follows. */
+static bool is_due(const struct lk_trainer *trainer)
+{
+    const int64_t every = lk_eval_period_steps(&trainer->eval_period, trainer->steps_per_epoch);
+    return trainer->owes_evaluation || is_due_by_clock(trainer) ||
+           (every > 0 && trainer->done % every == 0 &&
+            trainer->evaluated_step != trainer->done);
+}
+
+/* The run can go on from the checkpoint that was written. */
+static enum lk_status interrupted(const struct lk_trainer *trainer)
+{
+    return lk_fail(LK_E_INTERRUPTED, "interrupted after step %lld of %lld%s%s",
+                   (long long)trainer->done, (long long)trainer->total_steps,
+                   *trainer->why_stopped ? ": " : "", trainer->why_stopped);
+}
+
+/* Evaluates and does what follows. One that is interrupted is still owed, as the checkpoint of
+ * this step says then. fails: LK_E_INTERRUPTED */
+static enum lk_status evaluate(struct lk_trainer *trainer, bool is_saved)
+{
+    const struct lk_callback_wish *wish = lk_callbacks_wish(trainer->callbacks);
+    const enum lk_status status = lk_trainer_evaluate(trainer);
+    trainer->evaluated_at = lk_seconds();
+    if (status != LK_E_INTERRUPTED)
+        return status;
+    lk_error_clear();
+    if (!is_saved && wish->stop != LK_CALLBACK_FAILS) /* then the state is worth nothing */
+        LK_TRY(lk_trainer_save(trainer));
+    return interrupted(trainer);
+}
+
+static bool saves_now(const struct lk_trainer *trainer)
 {
     const int64_t every =
         lk_callbacks_save_every(trainer->callbacks, trainer->settings->checkpoint_every);
-    const bool is_stopped = must_stop(trainer);
-    const bool ends = trainer->done == trainer->total_steps;
-    const bool ends_epoch = trainer->done % trainer->steps_per_epoch == 0;
-    const bool is_due = every == 0 ? ends_epoch : trainer->done % every == 0;
-    const bool follows = lk_trainer_follows(trainer);
-    const bool saves = ends || is_stopped || is_due;
+    return trainer->done == trainer->total_steps || must_stop(trainer) ||
+           trainer->done % (every > 0 ? every : trainer->steps_per_epoch) == 0;
+}
+
+/* Whether all ranks are here, at a step that no clock has chosen. */
+static bool is_agreed(const struct lk_trainer *trainer)
+{
+    return trainer->done == trainer->total_steps || must_stop(trainer) ||
+           trainer->done % trainer->steps_per_epoch == 0 ||
+           (trainer->is_due &&
+            (trainer->eval_period.minutes == 0 || lk_world_size(trainer->world) == 1));
+}
+
+/* Evaluates and saves where it is time to. What a schedule and callbacks make of an evaluation
+ * belongs to the state, so then the evaluation comes first, even where training stops; else a
+ * crash in it loses nothing. */
+static enum lk_status pause_steps(struct lk_trainer *trainer)
+{
+    const bool ends = trainer->done == trainer->total_steps, saves = saves_now(trainer);
     bool is_wished = false;
-    *is_evaluated = (ends_epoch || ends) && (follows || !is_stopped);
+    LK_TRY(lk_trainer_settle(trainer));
+    trainer->is_due = is_due(trainer);
+    const bool follows = lk_trainer_follows(trainer);
+    const bool evaluates = ends || (trainer->is_due && (follows || !must_stop(trainer)));
+    trainer->owes_evaluation = trainer->is_due && (follows || !ends);
     LK_TRY(lk_team_verify_replicas(trainer->team));
     LK_TRY(look_at_loss_scale(trainer));
-    if (*is_evaluated && follows)
-        LK_TRY(lk_trainer_evaluate(trainer));
-    LK_TRY(lk_trainer_obey(trainer, ends_epoch || ends || is_stopped, saves, &is_wished));
-    if (saves || is_wished || trainer->done == trainer->total_steps)
-        LK_TRY(lk_trainer_save(trainer));
-    else
-        LK_TRY(lk_trainer_take_snapshot(trainer));
-    return *is_evaluated && !follows ? lk_trainer_evaluate(trainer) : LK_OK;
+    if (evaluates && follows)
+        LK_TRY(evaluate(trainer, false));
+    LK_TRY(lk_trainer_obey(trainer, is_agreed(trainer), saves, &is_wished));
+    const bool is_last = trainer->done == trainer->total_steps || must_stop(trainer);
+    const bool is_saved = saves || is_wished || is_last;
+    LK_TRY(is_last    ? lk_trainer_save(trainer)
+           : is_saved ? lk_trainer_begin_to_save(trainer)
+                      : lk_trainer_take_snapshot(trainer));
+    return evaluates && !follows ? evaluate(trainer, is_saved) : LK_OK;
 }
 
 static enum lk_status run(struct lk_trainer *trainer)
 {
-    bool is_evaluated = false;
     const enum lk_status filled = lk_features_fill(trainer);
     if (filled == LK_E_INTERRUPTED) /* a run that is interrupted can go on */
         (void)!lk_trainer_save(trainer);
     LK_TRY(filled);
     trainer->looked_at = trainer->done;
+    trainer->evaluated_at = lk_seconds();
     LK_TRY(look_at_loss_scale(trainer));
     LK_TRY(lk_trainer_take_snapshot(trainer));
+    if (trainer->owes_evaluation && !must_stop(trainer))
+        LK_TRY(pause_steps(trainer));
     while (trainer->done < trainer->total_steps && !must_stop(trainer)) {
         LK_TRY(run_steps(trainer, next_stop(trainer)));
-        LK_TRY(pause_steps(trainer, &is_evaluated));
+        LK_TRY(pause_steps(trainer));
     }
-    if (trainer->done < trainer->total_steps)
-        return lk_fail(LK_E_INTERRUPTED, "interrupted after step %lld of %lld%s%s",
-                       (long long)trainer->done, (long long)trainer->total_steps,
-                       *trainer->why_stopped ? ": " : "", trainer->why_stopped);
-    if (!is_evaluated)
+    if (trainer->done < trainer->total_steps) {
+        LK_TRY(lk_trainer_settle(trainer));
+        if (trainer->saved != trainer->done) /* it was asked to stop at a pause */
+            LK_TRY(lk_trainer_save(trainer));
+        return interrupted(trainer);
+    }
+    if (trainer->evaluated_step != trainer->done)
         LK_TRY(lk_trainer_evaluate(trainer));
     return finish(trainer);
 }

@@ -89,6 +89,8 @@ enum lk_status lk_trainer_broadcast_state(struct lk_trainer *trainer)
     LK_TRY(
         lk_world_broadcast(trainer->world, sizeof trainer->total_steps, &trainer->total_steps));
     LK_TRY(lk_world_broadcast(trainer->world, sizeof trainer->plateau, &trainer->plateau));
+    LK_TRY(lk_world_broadcast(trainer->world, sizeof trainer->owes_evaluation,
+                              &trainer->owes_evaluation));
     struct lk_callback_rates *rates = lk_callbacks_rates(trainer->callbacks);
     LK_TRY(lk_world_broadcast(trainer->world, sizeof *rates, rates));
     LK_TRY(lk_team_broadcast_state(trainer->team));

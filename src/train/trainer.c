@@ -11,6 +11,7 @@
 #include "model/classes.h"
 #include "model/foreign/weights.h"
 #include "train/place/place.h"
+#include "train/saving.h"
 #include "train/settings/fit.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,8 @@ enum { WARMUP_EPOCHS = 5 };
 
 enum lk_status lk_trainer_report(struct lk_trainer *trainer, struct lk_event event)
 {
-    event.step = trainer->done;
+    if (event.kind != LK_EVENT_CHECKPOINT) /* which may be of an earlier one */
+        event.step = trainer->done;
     event.steps = trainer->total_steps > trainer->done ? trainer->total_steps : trainer->done;
     event.epochs = trainer->settings->epochs;
     if (event.kind != LK_EVENT_STEP)
@@ -193,6 +195,7 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
     if (s->steps > 0 && s->steps < trainer->total_steps)
         trainer->total_steps = s->steps;
     options.end = trainer->total_steps;
+    LK_TRY(lk_eval_period_parse(s->eval_every, &trainer->eval_period));
     scale_rate(trainer);
     LK_TRY(lk_batches_create(trainer->load.train, &options, &trainer->batches));
     LK_TRY(lk_features_check(trainer));
@@ -219,6 +222,38 @@ static void print_devices(const struct lk_team *team, struct lk_text *text)
     }
 }
 
+/* The devices in the order of the text. `devices` has room for all. */
+static int list_devices(const struct lk_team *team, struct lk_start_device *devices)
+{
+    int count = 0;
+    for (int i = 0; i < lk_team_devices(team); i++) {
+        const struct lk_worker *worker = lk_team_worker(team, i);
+        for (int p = 0; p < worker->places; p++)
+            if (worker->group[p])
+                devices[count++] = (struct lk_start_device){
+                    lk_device_info(worker->group[p])->name,
+                    lk_device_info(worker->group[p])->memory_bytes,
+                    lk_device_bytes(worker->group[p])};
+    }
+    return count;
+}
+
+static enum lk_status report_start(struct lk_trainer *trainer, int64_t parameters,
+                                   const char *text, size_t remarks)
+{
+    struct lk_start_device devices[LK_MOST_TEAM * LK_MOST_PLACES];
+    const struct lk_start start = {.parameters = parameters,
+                                   .samples = lk_data_info(trainer->load.train)->count,
+                                   .batch = trainer->settings->batch_size,
+                                   .shards = trainer->shards,
+                                   .ranks = lk_world_size(trainer->world),
+                                   .device_count = list_devices(trainer->team, devices),
+                                   .devices = devices,
+                                   .remarks = text + remarks + 2 * (text[remarks] == ';')};
+    return lk_trainer_report(
+        trainer, (struct lk_event){.kind = LK_EVENT_START, .text = text, .start = &start});
+}
+
 static enum lk_status announce(struct lk_trainer *trainer)
 {
     struct lk_text text = {0};
@@ -236,6 +271,7 @@ static enum lk_status announce(struct lk_trainer *trainer)
                    (long long)lk_data_info(trainer->load.train)->count,
                    (long long)trainer->settings->batch_size, trainer->shards,
                    trainer->shards == 1 ? "" : "s");
+    const size_t remarks = text.used;
     if (trainer->features.is_on)
         lk_text_append(&text, "; the frozen part is computed once a sample");
     if (lk_replica_bytes(replica).again > 0)
@@ -259,14 +295,13 @@ static enum lk_status announce(struct lk_trainer *trainer)
                        done, asked);
     const enum lk_status status =
         text.failed ? lk_fail_memory("a message", 0)
-                    : lk_trainer_report(trainer, (struct lk_event){.kind = LK_EVENT_START,
-                                                                   .text = text.bytes});
+                    : report_start(trainer, parameters, text.bytes, remarks);
     free(text.bytes);
     return status;
 }
 
-static enum lk_status begin_folder(struct lk_trainer *trainer,
-                                   struct lk_setting_changes *changes)
+enum lk_status lk_trainer_begin_folder(struct lk_trainer *trainer,
+                                       struct lk_setting_changes *changes)
 {
     const struct lk_device_info *devices[LK_MOST_TEAM * LK_MOST_PLACES + 1] = {NULL};
     int count = 0;
@@ -279,12 +314,12 @@ static enum lk_status begin_folder(struct lk_trainer *trainer,
     const struct lk_environment environment = {.devices = devices,
                                                .ranks = lk_world_size(trainer->world),
                                                .choices = trainer->choices};
+    const bool goes_on = trainer->done < trainer->total_steps || trainer->owes_evaluation;
     const enum lk_run_progress progress = trainer->done == 0 ? LK_RUN_BEGINS
-                                          : trainer->done < trainer->total_steps
-                                              ? LK_RUN_GOES_ON
-                                              : LK_RUN_IS_FINISHED;
+                                          : goes_on          ? LK_RUN_GOES_ON
+                                                             : LK_RUN_IS_FINISHED;
     return lk_run_folder_begin(trainer->folder, trainer->settings, &environment, trainer->done,
-                               progress, changes);
+                               trainer->owes_evaluation, progress, changes);
 }
 
 /* Says with which other settings the run goes on, or would have if it were not finished. */
@@ -384,8 +419,15 @@ static enum lk_status add_loss(struct lk_trainer *trainer)
 /* Rank 0 alone validates. */
 static enum lk_status check_plateau(const struct lk_trainer *trainer)
 {
-    if (trainer->schedule.kind != LK_LR_SCHEDULE_PLATEAU || trainer->monitor ||
-        lk_world_rank(trainer->world) > 0)
+    if (trainer->schedule.kind != LK_LR_SCHEDULE_PLATEAU)
+        return LK_OK;
+    if (trainer->eval_period.minutes > 0)
+        return lk_fail(LK_E_ARGUMENT,
+                       "a learning rate that follows the validation needs one every so many "
+                       "steps or epochs, found eval_every %s: by the clock no two runs would "
+                       "be the same",
+                       trainer->settings->eval_every);
+    if (trainer->monitor || lk_world_rank(trainer->world) > 0)
         return LK_OK;
     if (!trainer->load.validation)
         return lk_fail(LK_E_ARGUMENT,
@@ -428,7 +470,7 @@ static enum lk_status create(struct lk_trainer *trainer, struct lk_setting_chang
     if (trainer->checkpoint)
         LK_TRY(lk_trainer_resume(trainer));
     LK_TRY(lk_trainer_put_weights(trainer));
-    LK_TRY(begin_folder(trainer, changes));
+    LK_TRY(lk_trainer_begin_folder(trainer, changes));
     LK_TRY(lk_trainer_open_callbacks(trainer));
     LK_TRY(lk_trainer_broadcast_state(trainer));
     LK_TRY(announce(trainer));
@@ -475,7 +517,7 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     (void)!lk_profile_close(trainer->profile);
     lk_checkpoint_close(trainer->checkpoint);
     lk_foreign_close(trainer->weights);
-    lk_snapshot_destroy(trainer->snapshot);
+    lk_trainer_forget_state(trainer);
     lk_callbacks_destroy(trainer->callbacks);
     lk_trainer_close_evaluator(trainer);
     lk_team_destroy(trainer->team);
@@ -490,11 +532,8 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     lk_choices_destroy(trainer->choices);
     lk_choices_destroy(trainer->tuned);
     lk_choices_destroy(trainer->blockings);
-    free(trainer->choices_text);
     free(trainer->classes_text);
     free(trainer->kept_vocabulary);
-    free(trainer->plateau_text);
-    free(trainer->callbacks_text);
     free(trainer->settings_text);
     free(trainer->text);
     free(trainer->eval_text);

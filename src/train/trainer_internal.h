@@ -12,6 +12,7 @@
 #include "train/evaluation/evaluator.h"
 #include "train/evaluation/features.h"
 #include "train/evaluation/images.h"
+#include "train/evaluation/period.h"
 #include "train/features.h"
 #include "train/run/folder.h"
 #include "train/settings/settings.h"
@@ -39,9 +40,8 @@ struct lk_trainer {
     struct lk_world *world;               /* the job's ranks */
     struct lk_choices *choices;           /* of algorithms, for devices of all kinds */
     struct lk_choices *tuned, *blockings; /* the fastest known here, for choices to come */
-    char *choices_text, *classes_text;    /* as the snapshot has them */
+    char *classes_text;                   /* as checkpoints have them */
     char *kept_vocabulary; /* of texts, of the run or of the one it begins with; NULL: none */
-    char *plateau_text;    /* likewise */
     struct lk_run_folder *folder; /* without a path on all ranks but 0 */
     struct lk_model *model;
     struct lk_pipeline pipeline, eval_pipeline;
@@ -51,14 +51,18 @@ struct lk_trainer {
     bool has_accuracy;   /* an output predicts a class */
     struct lk_feed feed; /* of the training data, once it is there */
     struct lk_team *team;
+    double planned_ms[LK_MOST_PLACES];    /* of a group's equal share of a batch on each of its
+                                           * devices, by measured times; 0: not measured */
     struct lk_evaluator *evaluator;       /* NULL: none yet, or no validation */
     const struct lk_worker *evaluator_of; /* the device that it is on, with its weights */
-    bool is_full[LK_MOST_TEAM];   /* the device has no memory for an evaluator beside its
-                                   * stepper */
-    struct lk_snapshot *snapshot; /* the last state in host memory, which is saved as a
-                                   * checkpoint if no device is left; NULL: none */
-    double snapshot_at;           /* lk_seconds() */
-    struct lk_profile *profile;   /* NULL: none is asked for */
+    struct lk_evaluator *parts[LK_MOST_TEAM]; /* of the others, which predict parts; NULL */
+    bool is_full[LK_MOST_TEAM]; /* the device has no memory for an evaluator beside its
+                                 * stepper */
+    struct lk_saved *state; /* the last one in host memory, which is saved as a checkpoint if no
+                             * device is left; NULL: none */
+    struct lk_writing *writing; /* a checkpoint that is on its way to disk; NULL: none */
+    double snapshot_at;         /* lk_seconds() */
+    struct lk_profile *profile; /* NULL: none is asked for */
     struct lk_data_load load;
     struct lk_batches *batches;
     struct lk_features features; /* that batches have in the place of samples */
@@ -69,18 +73,25 @@ struct lk_trainer {
     struct lk_plateau plateau; /* of that schedule; the same on all ranks */
     const char *monitor;       /* what it follows, of a callback; NULL: the schedule's own */
     struct lk_callbacks *callbacks;
-    char *settings_text, *callbacks_text; /* for them; as the snapshot has their state */
-    char why_stopped[512];                /* "": by a signal */
+    char *settings_text;   /* for them */
+    char why_stopped[512]; /* "": by a signal */
     double rate;
     int shards;
     char data_sum[LK_SHA256_TEXT]; /* of the training data */
 
     int64_t steps_per_epoch, total_steps;
     int64_t done; /* steps finished */
+    struct lk_eval_period eval_period;
+    double evaluated_at;    /* lk_seconds() */
+    int64_t evaluated_step; /* the last that was; 0: none */
+    bool is_due;            /* an evaluation, at this pause */
+    bool owes_evaluation;   /* it is not over; as checkpoints have it */
+    int64_t saved;          /* the step of the last checkpoint; 0: none */
     struct lk_team_step
         steps[LK_MOST_BEGUN];       /* begun and not ended: step n is n % their count */
     struct lk_team_counts reported; /* devices' events that were told before */
     double started, last_finish;
+    double last_ended;  /* the last step, by its device's clock; 0: not known */
     int64_t stop_after; /* the step after which all ranks stop, once one has asked for it */
     bool has_warned;
     double loss_scale; /* precision mixed: as it was after step looked_at; else 0 */
@@ -133,15 +144,9 @@ LK_MUST_CHECK enum lk_status lk_data_fingerprint(const struct lk_data *data,
 LK_MUST_CHECK enum lk_status lk_trainer_report(struct lk_trainer *trainer,
                                                struct lk_event event);
 
-/* Keeps the state after trainer->done steps in host memory, where there is a run directory. No
- * step may be on its way, here and below. */
-LK_MUST_CHECK enum lk_status lk_trainer_take_snapshot(struct lk_trainer *trainer);
-
-/* Writes a checkpoint of the state after trainer->done steps and reports it. */
-LK_MUST_CHECK enum lk_status lk_trainer_save(struct lk_trainer *trainer);
-
-/* Where no device is left: writes the state that was kept last, unless it is saved already. */
-LK_MUST_CHECK enum lk_status lk_trainer_save_snapshot(struct lk_trainer *trainer);
+/* Writes what the run directory has before the next step. `changes` is empty before. */
+LK_MUST_CHECK enum lk_status lk_trainer_begin_folder(struct lk_trainer *trainer,
+                                                     struct lk_setting_changes *changes);
 
 /* Prepares validation on the first device that has room for it; nothing where there is none.
  * fails: LK_E_DEVICE_MEMORY where no device has */
@@ -151,25 +156,12 @@ void lk_trainer_close_evaluator(struct lk_trainer *trainer);
 /* Evaluates and reports, and nothing follows from it. */
 LK_MUST_CHECK enum lk_status lk_trainer_validate(struct lk_trainer *trainer);
 
-/* Sets all devices to the state of the run's checkpoint of that step. fails: LK_E_IO, LK_E_DATA
- */
-LK_MUST_CHECK enum lk_status lk_trainer_restore(struct lk_trainer *trainer, int64_t step);
-
-/* Runs validation on the first device that is left and has room for it, reports it, and does
- * what follows. */
+/* Runs validation, reports it, and does what follows. */
 LK_MUST_CHECK enum lk_status lk_trainer_evaluate(struct lk_trainer *trainer);
-
-/* Opens the run directory's newest checkpoint, where there is one, if it belongs to this model
- * and these settings. fails: LK_E_ARGUMENT, naming what differs */
-LK_MUST_CHECK enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer);
 
 /* With all ranks: names the classes of the model's outputs as the checkpoint that is open does.
  * fails: LK_E_DATA */
 LK_MUST_CHECK enum lk_status lk_trainer_read_classes(struct lk_trainer *trainer);
-
-/* Goes on from the checkpoint that is open, and closes it: weights, optimizer, step, position
- * in the data. fails: LK_E_ARGUMENT for other data, as lk_checkpoint_read() */
-LK_MUST_CHECK enum lk_status lk_trainer_resume(struct lk_trainer *trainer);
 
 /* Makes of the trainer's pipelines what follows from them: texts of the settings, transforms.
  * fails: LK_E_ARGUMENT */

@@ -73,6 +73,8 @@ def events(path):
         if i == 0:
             assert event[3] == b'brain.Event:2'
             continue
+        if 4 in event:  # the graph
+            continue
         for _, value in fields(event[5]):
             parts = dict(fields(value))
             figure = struct.unpack('<f', parts[2])[0] if 2 in parts else None
@@ -317,7 +319,10 @@ class Files(CallbackTest):
                   'print([h.step for h in found.Histograms("dense_1.weight")])\n'
                   'print([h.histogram_value.num for h in found.Histograms("dense_1.bias")])\n'
                   'text = found.Tensors("settings")[0].tensor_proto.string_val[0].decode()\n'
-                  'print("batch_size: 32" in text)\n')
+                  'print("batch_size: 32" in text)\n'
+                  'for node in found.Graph().node:\n'
+                  '    shape = node.attr["_output_shapes"].list.shape[0]\n'
+                  '    print(node.name, node.op, *node.input, [d.size for d in shape.dim])\n')
         if subprocess.run([python, '-c', 'import tensorboard'], capture_output=True,
                           check=False).returncode != 0:
             self.skipTest('there is no Python package tensorboard')
@@ -325,7 +330,47 @@ class Files(CallbackTest):
         done = subprocess.run([python, '-W', 'error::UserWarning', '-c', reader,
                                self.path('run/tensorboard/train')], capture_output=True,
                               text=True, check=False)
-        self.assertEqual(done.stdout, '[0, 1]\n[16, 32]\n[10.0, 10.0]\nTrue\n', done.stderr)
+        self.assertEqual(done.stdout, '[0, 1]\n[16, 32]\n[10.0, 10.0]\nTrue\n'
+                         'image input [1, 28, 28]\nflatten_1 flatten image [784]\n'
+                         'dense_1 dense flatten_1 [10]\nsoftmax_1 softmax dense_1 [10]\n',
+                         done.stderr)
+
+
+    def test_gradients(self):
+        """What sgd takes off the weights is the learning rate times the gradient."""
+        python = os.environ.get('LOCKSTEP_TEST_PYTHON', 'python3')
+        reader = ('import json, sys\n'
+                  'from tensorboard.backend.event_processing.event_accumulator import '
+                  'EventAccumulator\n'
+                  'found = EventAccumulator(sys.argv[1], {"histograms": 0})\n'
+                  'found.Reload()\n'
+                  'print(json.dumps([h.histogram_value.sum_squares for h in '
+                  'found.Histograms("gradients/dense_1.weight")]))\n')
+        if subprocess.run([python, '-c', 'import tensorboard'], capture_output=True,
+                          check=False).returncode != 0:
+            self.skipTest('there is no Python package tensorboard')
+        for self.options in ['--shards', '4'], ['--precision', 'mixed']:
+            self.train('--run', 'run', '--fresh', '--steps', '6', '--optimizer', 'sgd', '--lr',
+                       '0.5', '--callback', 'tensorboard histograms=1', *self.options)
+            done = subprocess.run([python, '-c', reader, self.path('run/tensorboard/train')],
+                                  capture_output=True, text=True, check=True)
+            squares = json.loads(done.stdout)
+            self.assertEqual(len(squares), 6)
+            first, second = (self.weights('run', step) for step in (5, 6))
+            moved = sum((a - b) ** 2 for a, b in zip(first, second))
+            self.assertAlmostEqual(squares[5] * 0.25 / moved, 1, 2)
+
+    def weights(self, run, step):
+        """All numbers of dense_1.weight after a step, of which a checkpoint is made."""
+        self.train('--run', f'{run}-{step}', '--fresh', '--steps', str(step), '--optimizer',
+                   'sgd', '--lr', '0.5', *self.options)
+        name = f'{run}-{step}/checkpoints/step-{step:08}.safetensors'
+        with open(self.path(name), 'rb') as file:
+            data = file.read()
+        length, = struct.unpack('<Q', data[:8])
+        begin, end = json.loads(data[8:8 + length])['dense_1.weight']['data_offsets']
+        numbers = data[8 + length + begin:8 + length + end]
+        return struct.unpack(f'<{len(numbers) // 4}f', numbers)
 
 
 class GoingOn(CallbackTest):

@@ -15,7 +15,7 @@ import program
 from program import DATA, PROGRAM, ProgramTest
 
 # Options that are those of other programs.
-FOREIGN = {'cflags', 'host', 'libs', 'mca', 'static'}
+FOREIGN = {'cflags', 'data-binary', 'host', 'libs', 'mca', 'static'}
 
 MODEL = """name: small
 input: [28, 28, 1]

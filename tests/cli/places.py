@@ -86,6 +86,29 @@ class Places(ProgramTest):
             self.assertEqual(self.bits(place, '--steps', '20', '--device', '0*2', '--place',
                                        place, model='branches.yaml'), one)
 
+    def test_sums_over_places(self):
+        """The norm of a gradient and penalties are sums over the parameters of all places."""
+        penalized = NET.replace('{filters: 8, kernel: 3}', '{filters: 8, kernel: 3}, l2: 0.01')
+        self.put('penalized.yaml', penalized.replace('dense: {units: 10}',
+                                                       '{dense: {units: 10}, l1: 0.001}'))
+        for model, *options in (('net.yaml', '--set', 'clip_norm=0.5'),
+                                ('penalized.yaml', '--set', 'clip_norm=0.5'),
+                                ('penalized.yaml', '--set', 'clip_norm=0'),
+                                ('penalized.yaml', '--precision', 'mixed', '--set',
+                                 'clip_norm=0.5'),
+                                # every step overflows
+                                ('net.yaml', '--precision', 'mixed', '--set',
+                                 'loss_scale=16777216')):
+            options = '--fresh', '--steps', '9', *options
+            one = self.bits('one', *options, '--device', '0', '--place', 'off', model=model)
+            losses = self.figures('one')
+            for devices, place in (('0*2', ''), ('0*4', 'front=1,back=0'),
+                                   ('0*3', 'front=0,back=2,max_pool_1=1')):
+                placed = ('--place', place) if place else ()
+                self.assertEqual(self.bits('several', *options, '--device', devices, *placed,
+                                           model=model), one, (options, devices, place))
+                self.assertEqual(self.figures('several'), losses)
+
     def test_nothing_to_train(self):
         """A device of a group may have no parameter that is trained."""
         checked = '--steps', '8', '--set', 'check_every=2'
@@ -190,8 +213,6 @@ class Places(ProgramTest):
         refused(['wait for each other'], '--device', '0*2', '--place',
                 'front=0,back=1,wide=0')
         refused(['does not say', "'back'"], '--device', '0*2', '--place', 'front=0,wide=1')
-        refused(['clipping gradients by their norm'], '--device', '0*2', '--set', 'clip_norm=1')
-        refused(['mixed precision'], '--device', '0*2', '--precision', 'mixed')
         three = {'POCL_DEVICES': 'pthread pthread pthread'}
         refused(['groups of devices differ', 'basic'], '--device', '0+1,2+3',
                 environment={'POCL_DEVICES': 'pthread pthread pthread basic'})
@@ -199,6 +220,23 @@ class Places(ProgramTest):
         refused(['are groups', '--place auto'], '--device', '0+1', model='branches.yaml',
                 environment=three)
         refused(['are groups'], '--device', '0+1', '--place', 'off', environment=three)
+
+    def test_scale(self):
+        """A step of a divided model is predicted from its operations alone."""
+        self.run_program('scale', 'net.yaml', '--place', 'auto', '--device', '0*2',
+                         '--batch-size', '96', '--shards', '8', '--json', 'scale.json')
+        with open(self.path('scale.json')) as file:
+            said = json.load(file)
+        self.assertEqual((said['shards'], len(said['places'])), (8, 2))
+        self.assertEqual(said['shards_at_once'] * said['micro_batches'], 8)
+        for place in said['places']:
+            self.assertGreater(min(place['compute_ms'], place['crossing_ms']), 0)
+            self.assertAlmostEqual(sum(place.values()), said['step_ms'], places=6)
+        self.assertGreater(said['alone_ms'], 0)
+        self.refused(2, '--place and --devices', 'scale', 'net.yaml', '--place', 'auto',
+                     '--devices', '1,2')
+        self.refused(2, 'a group of 1 device', 'scale', 'net.yaml', '--place', 'auto',
+                     '--device', '0', '--batch-size', '96')
 
     def test_list(self):
         """Groups of a list, on PoCL made of one device."""

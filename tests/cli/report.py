@@ -1,8 +1,11 @@
 """The page about runs: what it shows, of hostile, torn and missing files too."""
+import base64
 import fcntl
 import json
 import os
+import re
 import shutil
+import struct
 
 import program
 from document import read
@@ -142,10 +145,38 @@ class Page(ReportTest):
         self.assertEqual([row[:3] for row in pairs],
                          [[names[i], names[j], str(-count)] for count, i, j in wrong])
         self.assertIn(f"{told['samples']} samples: loss {told['loss']:.4f}", text)
+        worst = [f for f in root.iter('figure') if f.find('img') is not None]
+        seen = {(names[i], names[j]): count for i, row in enumerate(told['confusion'])
+                for j, count in enumerate(row) if count and i != j}
+        self.assertEqual(len(worst), min(24, sum(seen.values())))
+        for figure in worst:
+            said = re.fullmatch(r'(.*), taken for (.*) \(sample \d+\)',
+                                figure.find('figcaption').text)
+            self.assertIn(said.groups(), seen)
+            bitmap = base64.b64decode(figure.find('img').get('src').partition(',')[2],
+                                      validate=True)
+            self.assertEqual(struct.unpack_from('<2sI4xIIiiHH', bitmap),
+                             (b'BM', len(bitmap), 54, 40, 28, 28, 1, 24))
+            self.assertEqual(len(bitmap), 54 + 28 * 28 * 3)
+            self.assertGreater(max(bitmap[54:]), 100)
         text, root = self.report('none', 'run', '--eval', status=3)
         self.assertIn('It cannot be evaluated: ', text)
         self.assertEqual(len(self.rows(root, 'Classes')), 11)
         self.refused(2, "'--batch-size'", 'report', 'run', '--eval', '--batch-size', '0')
+
+    def test_texts(self):
+        """The worst mistakes of texts, with blanks between their words."""
+        texts = {f'{word} word number {i} of many': label for i in range(40)
+                 for word, label in (('yes', 'right'), ('no', 'wrong'))}
+        self.put('all.txt', ''.join(f'{label}\t{text}\n' for text, label in texts.items()))
+        self.run_program('train', 'text-cnn', '--data', 'text:all.txt,val=0.5', '--batch-size',
+                         '16', '--steps', '1', '--lr', '0', '--run', 'words')
+        rows = self.rows(self.report('words', '--eval')[1],
+                         'The worst mistakes, the worst first')[1:]
+        self.assertGreater(len(rows), 0)
+        for truth, taken, text in rows:
+            self.assertNotEqual(truth, taken)
+            self.assertRegex(text, '^(yes|no) word number ')
 
     def test_long_run(self):
         """Means over steps, of no more points than a screen can show."""

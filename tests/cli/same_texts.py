@@ -17,7 +17,7 @@ SAMPLES, BATCH = 236, 48  # 5 batches an epoch; of the last one 44 samples are t
 MODELS = {
     'text-lstm': ['--set', 'width=16', '--set', 'units=20'],
     'transformer-encoder': ['--set', 'width=16', '--set', 'heads=2', '--set', 'blocks=1',
-                            '--set', 'wide=24'],
+                            '--set', 'wide=24', '--set', 'attentiondropout=0.2'],
 }
 LAZY = ['--optimizer', 'adam lazy=true']
 

@@ -182,7 +182,7 @@ class Terminal(ProgramTest):
         """Messages break between words."""
         for columns in 50, 80:
             text = self.on_terminal('--steps', '4', '--device', '0*2', '--shards', '8',
-                                    columns=columns)
+                                    columns=columns, NO_COLOR='1')
             text = re.sub(BAR, '', text).replace('\r\x1b[J', '')  # shown, and taken away
             lines = [line for line in text.split('\r\n') if '\x1b' not in line]
             self.assertGreater(len(lines), 8)
@@ -193,6 +193,36 @@ class Terminal(ProgramTest):
             self.assertIn('no run directory, nothing is kept: --run DIR keeps checkpoints and '
                           'metrics', said)
             self.assertIn('shards', said)
+
+    def test_tables(self):
+        """Settings, devices and memory at the start, a row for each evaluation."""
+        options = '--epochs', '3', '--val', '25%', '--lr', '0.01', '--run', 'run'
+        for columns in 80, 40:
+            text = self.on_terminal(*options, '--fresh', columns=columns, NO_COLOR='1')
+            lines = re.sub(BAR, '', text).replace('\r\x1b[J', '').split('\r\n')
+            table = [line for line in lines if re.match(
+                r'(model|data|training|optimizer|device \d|run) {2,}', line)]
+            self.assertIn('model      tiny.yaml, 7850 parameters', table)
+            self.assertIn('run        run', table)
+            rows = [line.split() for line in lines
+                    if re.match(r' *(epoch +)?step |^ +\d+ +[\d.]+ ', line)]
+            evaluated = self.events('run', 'eval')
+            self.assertEqual(len(rows), 1 + len(evaluated))
+            if columns == 40:
+                self.assertEqual(rows[0], ['step', 'val', 'loss', 'val', 'acc'])
+                self.assertLess(max(map(len, table)), 40)
+                continue
+            self.assertEqual(rows[0], ['epoch', 'step', 'loss', 'accuracy', 'val', 'loss',
+                                       'val', 'acc', 'time'])
+            self.assertRegex('\n'.join(table), r'training   3 epochs, 36 steps, batches of '
+                             r'32 in 1 shard\noptimizer  adam, learning rate 0.01\n'
+                             r'device 0   \S+ [KMG]B of \S+ [KMGT]B taken, ')
+            for row, found in zip(rows[1:], evaluated):
+                self.assertEqual(row[1], str(found['step']))
+                self.assertEqual(row[5], f'{found["loss"]:.4f}')
+                self.assertEqual(row[6], f'{100 * found["accuracy"]:.2f}')
+        self.assertIn('\x1b[2mmodel', self.on_terminal(*options, '--fresh'))
+        self.assertIn('nothing is left to train', self.on_terminal(*options))
 
     def test_interrupts(self):
         for number in signal.SIGINT, signal.SIGTERM:

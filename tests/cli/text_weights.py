@@ -219,6 +219,17 @@ class Imports(TextWeightsTest):
         self.assertRegex(text, r'lstm: .*\bdropout: 0\.25\b')
         self.assertRegex(text, r'lstm: .*\brecurrent_dropout: 0\.125\b')
 
+    def test_dropout_of_attention(self):
+        arrays, metadata = read_safetensors(f'{MODELS}/attention.safetensors')
+        for rate in '0.25', '0.5':
+            metadata['model_config'] = metadata['model_config'].replace(
+                '"dropout": 0.0', f'"dropout": {rate}', 1)
+        write_safetensors(self.path('m.safetensors'), arrays, metadata)
+        self.run_program('import', 'm.safetensors', '-o', 'made')
+        with open(self.path('made/model.yaml')) as file:
+            self.assertEqual(re.findall(r'attention: .*\bdropout: ([\d.]+)', file.read()),
+                             ['0.25', '0.5'])
+
     def test_refusals(self):
         embedding = ('Embedding', {'input_dim': 9, 'output_dim': 4, 'mask_zero': True})
         for layers, said in (

@@ -208,3 +208,29 @@ put("image", "grey.png", image("PNG", "L"))
 put("image", "alpha.png", image("PNG", "RGBA"))
 put("image", "bits.png", image("PNG", "1"))
 put("image", "wide.png", image("PNG", "I"))
+
+row = b'{"image": [[[0],[255]],[[1],[2]]], "numbers": [1, -2.5e-3, NaN]}'
+put("serve", "rows", b'\x00\x00{"signature_name": "serving_default", "instances": [' + row
+    + b", " + row + b"]}")  # fmt: skip
+put("serve", "columns", b'\x00\x00{"inputs": {"image": [[[[0],[1]],[[2],[3]]]], '
+    b'"numbers": [[Infinity, -Infinity, 0.1]]}}')  # fmt: skip
+put("serve", "flat_pixels", b'\x00\x00{"inputs": {"image": [[[0,1],[2,3]]], "numbers": '
+    b"[[1,2,3]]}}")  # fmt: skip
+put("serve", "base64", b'\x00\x00{"instances": [{"image": {"b64": "iVBORw0KGgo="}, "numbers": '
+    b"[1,2,3]}]}")  # fmt: skip
+put("serve", "texts", b'\x04\x00{"instances": ["a \\u00e9 \\ud83d\\ude00", [3, 4], '
+    b'{"tokens": "b"}]}')  # fmt: skip
+put("serve", "examples", b'\x01\x00{"examples": [' + row
+    + b'], "context": {"x": [true, null]}}')  # fmt: skip
+put("serve", "infer", b'\x02\x00{"id": "7", "inputs": [{"name": "image", "shape": [1,2,2,1], '
+    b'"datatype": "UINT8", "data": [0,1,2,3]}, {"name": "numbers", "data": [[1,2,3]], "shape": '
+    b'[1,3], "datatype": "FP32"}], "outputs": [{"name": "class", "parameters": '
+    b'{"binary_data": true}}]}')  # fmt: skip
+put("serve", "binary", b'\x03\x10{"inputs": [{"name": "image", "shape": [1,2,2,1], "datatype": '
+    b'"UINT8", "parameters": {"binary_data_size": 4}}, {"name": "numbers", "shape": [1,3], '
+    b'"datatype": "FP32", "parameters": {"binary_data_size": 12}}]}'
+    + bytes(4) + struct.pack("<3f", 1, 2, 3))  # fmt: skip
+put("serve", "bytes", b'\x07\x09{"inputs": [{"name": "tokens", "shape": [2], "datatype": '
+    b'"BYTES", "parameters": {"binary_data_size": 9}}]}\1\0\0\0a\0\0\0\0')  # fmt: skip
+put("serve", "deep", b'\x00\x00{"x": ' + b"[" * 40 + b"]" * 40 + b"}")
+put("serve", "long_number", b'\x00\x00{"instances": [' + b"9" * 500 + b"]}")

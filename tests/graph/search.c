@@ -54,6 +54,13 @@ static void estimates(void **state)
     assert_float_equal(lk_place_estimate(&search, in_two), (6 + 2 + 6 + 3 * 7) / 4.0, 1e-9);
     assert_true(lk_place_estimate(&search, idle) == INFINITY);
     assert_true(lk_place_estimate(&search, back) == INFINITY);
+    struct lk_place_walk walk;
+    assert_true(lk_place_walk(&search, in_two, &walk));
+    assert_float_equal(walk.busy[0], 7, 1e-9);
+    assert_float_equal(walk.crossing[1], 1, 1e-9);
+    search.micro_batches = 1;
+    assert_float_equal(lk_place_step(&search, &walk), 6 + 2 + 6, 1e-9);
+    search.micro_batches = 0;
     search.speeds[1] = 2;
     assert_float_equal(lk_place_estimate(&search, in_two), (6 + 2 + 3 + 3 * 7) / 4.0, 1e-9);
     lk_place_search_clear(&search);

@@ -367,6 +367,42 @@ static void count_warning(void *context, enum lk_log_level level, const char *me
     warned += level == LK_LOG_WARNING && strstr(message, "passed over");
 }
 
+/* Cut off or with a flipped bit at 1,000 places the newest is passed over, which is said. */
+static void passes_over_damage(void **state)
+{
+    (void)state;
+    char folder[256], before[512], newest[512], found[512];
+    void *data = NULL;
+    size_t bytes = 0;
+    uint64_t chance = 1;
+    snprintf(folder, sizeof folder, "%s", scratch_path("hit"));
+    ok(lk_folder_make(folder));
+    ok(lk_checkpoint_path(folder, 8, before, sizeof before));
+    ok(lk_checkpoint_path(folder, 9, newest, sizeof newest));
+    write_one(before);
+    write_one(newest);
+    ok(lk_file_read(newest, 1 << 20, &data, &bytes));
+    unsigned char *byte = data;
+    lk_log_set(count_warning, NULL);
+    warned = 0;
+    for (int i = 0; i < 1000; i++) {
+        chance = chance * 6364136223846793005u + 1442695040888963407u;
+        const size_t at = (size_t)(chance >> 33) % bytes;
+        const unsigned char bit = (unsigned char)(1u << (chance >> 30) % 8);
+        byte[at] ^= bit;
+        scratch_put(newest, data, i % 2 ? at : bytes);
+        byte[at] ^= bit;
+        ok(lk_checkpoint_newest(folder, found, sizeof found));
+        assert_string_equal(found, before);
+        assert_int_equal(warned, i + 1);
+    }
+    scratch_put(newest, data, bytes);
+    ok(lk_checkpoint_newest(folder, found, sizeof found));
+    assert_string_equal(found, newest);
+    lk_log_set(NULL, NULL);
+    free(data);
+}
+
 static void finds_the_newest(void **state)
 {
     (void)state;
@@ -387,6 +423,7 @@ static void finds_the_newest(void **state)
     assert_string_equal(strrchr(found, '/'), "/step-100000000.safetensors");
 
     lk_log_set(count_warning, NULL);
+    warned = 0;
     scratch_put(found, "damaged", 7);
     ok(lk_checkpoint_newest(folder, found, sizeof found));
     assert_string_equal(strrchr(found, '/'), "/step-00000090.safetensors");
@@ -415,11 +452,11 @@ static void finds_the_newest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(comes_back_bit_for_bit), cmocka_unit_test(names_its_arrays),
-        cmocka_unit_test(gives_parameters_alone), cmocka_unit_test(refuses_another_model),
-        cmocka_unit_test(refuses_damage),         cmocka_unit_test(refuses_a_changed_header),
-        cmocka_unit_test(refuses_other_words),    cmocka_unit_test(refuses_other_files),
-        cmocka_unit_test(finds_the_newest),
+        cmocka_unit_test(comes_back_bit_for_bit),   cmocka_unit_test(names_its_arrays),
+        cmocka_unit_test(gives_parameters_alone),   cmocka_unit_test(refuses_another_model),
+        cmocka_unit_test(passes_over_damage),       cmocka_unit_test(refuses_damage),
+        cmocka_unit_test(refuses_a_changed_header), cmocka_unit_test(refuses_other_words),
+        cmocka_unit_test(refuses_other_files),      cmocka_unit_test(finds_the_newest),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

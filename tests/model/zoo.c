@@ -376,6 +376,12 @@ static void plans_memory(void **state)
     assert_int_equal(mixed.weights, large.weights); /* floats, as gradients of weights are */
     assert_int_equal(mixed.gradients, large.gradients);
     assert_true(mixed.activations > 0 && mixed.activations < large.activations * 2 / 3);
+    struct lk_model *words = open_model("text-lstm", NULL);
+    assert_int_equal(lk_model_memory(words, device, 64, 2, LK_MEMORY_TRAINING, &small), LK_OK);
+    assert_true(small.weights > 20000 * 128 * 4); /* of which a batch reads at most 4096 rows */
+    assert_true(small.gradients < small.weights / 2);
+    assert_true(small.optimizer < small.weights * 5 / 2);
+    lk_model_destroy(words);
     assert_int_equal(lk_device_bytes(device), 0);
     assert_int_equal(lk_model_memory(model, device, 1 << 30, 0, LK_MEMORY_TRAINING, &small),
                      LK_E_DEVICE_MEMORY);

@@ -5,10 +5,12 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "bench/selftest/known_answers.h"
+#include "graph/place/checked_copy.h"
 #include "mirror/shards.h"
 #include "oclgrind/generation.h"
 #include "oclgrind/lists.h"
 #include "oclgrind/operations.h"
+#include "oclgrind/planes.h"
 #include "oclgrind/updates.h"
 #include "ops/probe/probe.h"
 #include "team/stepper/stepper.h"
@@ -256,6 +258,34 @@ out:
     return status;
 }
 
+/* --- what crosses between devices -------------------------------------------------------- */
+
+static enum lk_status run_checked_copy(struct lk_device *device)
+{
+    enum { BYTES = 9 * 1024 * sizeof(float) }; /* two groups */
+    struct lk_checked_copy *copy = NULL;
+    struct lk_buffer *x = NULL, *y = NULL;
+    int slot = 0;
+    enum lk_status status;
+    LK_TRY_OUT(lk_checked_copy_create(device, 3, &copy));
+    LK_TRY_OUT(lk_device_build(device));
+    LK_TRY_OUT(lk_buffer_create(device, BYTES, &x));
+    LK_TRY_OUT(lk_buffer_create(device, lk_checked_bytes(BYTES), &y));
+    LK_TRY_OUT(fill(x, LK_F32));
+    LK_TRY_OUT(lk_checked_copy_begin(copy));
+    LK_TRY_OUT(lk_checked_copy_send(copy, x, y, BYTES));
+    LK_TRY_OUT(lk_checked_copy_receive(copy, y, x, BYTES, 2));
+    LK_TRY_OUT(lk_checked_copy_end(copy));
+    LK_TRY_OUT(lk_checked_copy_wait(copy, &slot));
+    if (slot >= 0)
+        status = lk_fail(LK_E_DEVICE, "a checksum changed on its way");
+out:
+    lk_checked_copy_destroy(copy);
+    lk_buffer_destroy(x);
+    lk_buffer_destroy(y);
+    return status;
+}
+
 /* --- an input of numbers --------------------------------------------------------------- */
 
 static enum lk_status run_numbers(struct lk_device *device)
@@ -469,9 +499,11 @@ static enum lk_status run_networks(struct lk_device *device, bool with_halves)
     LK_TRY(run_bench(device));
     LK_TRY(run_lanes(device));
     LK_TRY(run_join(device));
+    LK_TRY(run_checked_copy(device));
     LK_TRY(run_numbers(device));
     LK_TRY(run_updates(device, fill));
     LK_TRY(run_generation(device));
+    LK_TRY(run_planes(device));
     LK_TRY(run_lists(device));
     for (int i = 0; i < LK_COUNT(trainings); i++)
         if (with_halves || !trainings[i].halves)

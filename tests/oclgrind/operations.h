@@ -70,6 +70,13 @@ static const struct operation operations[] = {
     CASE("group_norm", "groups=1", IMAGE(2, 65, 64)),                /* and on CPUs */
     CASE("local_response_norm", "size=3", IMAGE(4, 3, 3)),
     CASE("local_response_norm", "size=4 beta=0.6", IMAGE(2, 3, 5)),
+    CASE("math", "function=power", ROW(35), .inputs = 2),
+    CASE("math", "function=choice", ROW(5), .inputs = 3),
+    CASE("pick", "count=70", ROW(9)),
+    CASE("constant", "count=70", ROW(3)),
+    CASE("reduce", "function=log_sum_exp length=5 inner=3", ROW(30)),
+    CASE("reduce", "function=largest length=2", ROW(36)),
+    CASE("matmul", "rows=3 inner=3 columns=3", ROW(18), .inputs = 2),
     CASE("prelu", "slopes=one", IMAGE(3, 9, 15)),
     CASE("prelu", "slopes=elements", IMAGE(3, 2, 3)),
     CASE("dropout", "rate=0.3", IMAGE(2, 3, 5)),
@@ -79,6 +86,7 @@ static const struct operation operations[] = {
 /* Those that have kernels which no known answer needs, and an embedding whose tokens are -1 to
  * 2 and the largest number there is: before its table, in it, just behind it, far behind. */
 static const struct operation further_operations[] = {
+    CASE("attention", "heads=2 dropout=0.5", {2, {6, 18}}),
     CASE("lstm", "units=3 dropout=0.5 recurrent_dropout=0.25", {2, {3, 5}}),
     CASE("gru", "units=3 dropout=0.5 recurrent_dropout=0.25", {2, {3, 5}}),
     CASE("gru", "units=3 reset_after=false recurrent_dropout=0.25", {2, {3, 5}}),

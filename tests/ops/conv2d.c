@@ -37,8 +37,9 @@ static struct problem measure(const struct op_problem *p)
         m.top = same_pad(m.h, m.r, o->stride[0], o->dilation[0]);
         m.left = same_pad(m.w, m.s, o->stride[1], o->dilation[1]);
     } else if (strcmp(o->padding, "valid") != 0) {
-        m.top = m.left = strtol(o->padding, NULL, 10);
-        const char *comma = strchr(o->padding, ',');
+        const char *first = o->padding + strspn(o->padding, "[ ");
+        m.top = m.left = strtol(first, NULL, 10);
+        const char *comma = strchr(first, ',');
         if (comma) {
             m.left = strtol(comma + 1, NULL, 10);
             if ((comma = strchr(comma + 1, ',')) != NULL)
@@ -304,6 +305,35 @@ static const struct op_case cases[] = {
      .inference = true, .only = OP_GPU},
     {"conv2d", "filters=9 kernel=3 pool=true", .x = {OP_SHAPE(4, 8, 8)}, .samples = 17,
      .integers = true, .inference = true, .only = OP_CPU},
+
+    /* plane tiles: one tap, which reads the image in place, and more; edges, strides, gaps,
+     * groups, pools; blocks of filters and of vectors that are not full */
+    {"conv2d", "filters=11 kernel=1", .x = {OP_SHAPE(5, 7, 9)}, .samples = 3, .planes = true,
+     .thorough = true},
+    {"conv2d", "filters=20 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(5, 13, 9)},
+     .samples = 2, .planes = true, .thorough = true},
+    {"conv2d", "filters=9 kernel=3 stride=2 padding=same bias=false",
+     .x = {OP_SHAPE(4, 14, 37)}, .samples = 1, .batch = 2, .planes = true},
+    {"conv2d", "filters=8 kernel=7 stride=2 padding=3", .x = {OP_SHAPE(3, 21, 40)},
+     .samples = 1, .planes = true},
+    {"conv2d", "filters=6 kernel=3,2 stride=3,2 dilation=2,3 padding=[1, 2, 0, 3] groups=2",
+     .x = {OP_SHAPE(6, 17, 19)}, .samples = 2, .planes = true, .thorough = true},
+    {"conv2d", "filters=6 kernel=3,2 padding=1,2,0,3", .x = {OP_SHAPE(6, 17, 19)}, .samples = 2,
+     .planes = true},
+    {"conv2d", "filters=6 kernel=3,2 stride=3,2", .x = {OP_SHAPE(6, 17, 19)}, .samples = 2,
+     .planes = true},
+    {"conv2d", "filters=6 kernel=3,2 dilation=2,3", .x = {OP_SHAPE(6, 17, 19)}, .samples = 2,
+     .planes = true},
+    {"conv2d", "filters=6 kernel=3,2 groups=2", .x = {OP_SHAPE(6, 17, 19)}, .samples = 2,
+     .planes = true},
+    {"conv2d", "filters=5 kernel=1 stride=2", .x = {OP_SHAPE(3, 33, 34)}, .samples = 1,
+     .planes = true},
+    {"conv2d", "filters=9 kernel=3 padding=same pool=true activation=relu",
+     .x = {OP_SHAPE(3, 11, 35)}, .samples = 2, .planes = true},
+    {"conv2d", "filters=7 groups=7 kernel=3 padding=same activation=relu",
+     .x = {OP_SHAPE(7, 9, 20)}, .samples = 2, .planes = true, .thorough = true},
+    {"conv2d", "filters=35 groups=35 kernel=3,5 stride=2 padding=same",
+     .x = {OP_SHAPE(35, 7, 40)}, .samples = 1, .planes = true},
 
     /* Winograd. F(2x2) is exact with whole numbers; F(4x4) divides by 6. */
     {"conv2d", "filters=9 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(5, 7, 10)},

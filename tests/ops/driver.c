@@ -131,7 +131,8 @@ static bool prepare_with(const char *algorithm, const struct trial *t, struct ri
         .node = t->op->name,
         .options = t->options,
         .shapes = t->shapes,
-        .tiling = lk_tiling_make(lk_device_info(device), t->batch, t->shards),
+        .tiling = t->c->planes ? lk_tiling_make_planes(lk_device_info(device), t->batch)
+                               : lk_tiling_make(lk_device_info(device), t->batch, t->shards),
         .real = real,
         .stores_half = t->is_half,
         .seed = SEED,
@@ -416,7 +417,9 @@ static bool is_asked(const struct op_case *c, const struct configuration *at)
     const int kind = gpu ? (twice ? OP_GPU_DOUBLE : OP_GPU) : (twice ? OP_CPU_DOUBLE : OP_CPU);
     if (!devices[at->device] || (twice && !lk_device_info(devices[at->device])->has_fp64))
         return false;
-    if (!at->usual && (!c->thorough || once_is_asked()))
+    if (c->planes && (gpu || at->half))
+        return false;
+    if (!at->usual && !(c->thorough && once_all_are_asked()))
         return false;
     return !c->only || (c->only & kind) || !devices[CPU_16];
 }
@@ -505,7 +508,7 @@ static void test_case(void **state)
     t.samples = c->samples;
     t.batch = c->batch ? c->batch : c->samples;
     t.shards = c->shards ? c->shards : 1;
-    t.training = !c->inference;
+    t.training = !c->inference && !c->planes;
     const bool checked = check_trial(&t);
     if (c->sizes && !once_is_asked())
         check_sizes(&t);

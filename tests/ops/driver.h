@@ -58,17 +58,18 @@ struct op_case {
     int shards;        /* 0: one */
     struct lk_shape y; /* that infer must find; rank 0: not checked */
 
-    double weight; /* of a loss: its option, which gradients have and y has not; 0: 1 */
+    double weight;    /* of a loss: its option, which gradients have and y has not; 0: 1 */
     bool integers;    /* x, w and dy are whole numbers -3..3; results must be exact */
     double low, high; /* of random x; both 0: -1..1 */
     double tolerance; /* in epsilons of the largest result (for dw further `samples`); 0: 64 */
 
-    bool thorough;  /* all vector widths with both number types, activations as halves, a part
-                     * of the device, gradients asked for in parts; else the most usual three
-                     * configurations */
+    bool thorough;  /* besides the most usual three configurations: activations as halves, a
+                     * part of the device, gradients asked for in parts; in suite slow all
+                     * vector widths with both number types */
     bool half;      /* or with halves alone */
     bool sizes;     /* also with 1, 2, 17, 127, 128, 129 samples in 1, 2, 8 shards */
     bool inference; /* without training: forward alone */
+    bool planes;    /* likewise, in plane tiles, on CPUs alone, without halves */
     bool gated;     /* also with gates before and behind it, which its algorithm must take */
     bool frozen;    /* in training, but without dw; not with thorough */
     int only; /* of the configurations, those of these kinds: for a case much like others where

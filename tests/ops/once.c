@@ -21,6 +21,12 @@ bool once_is_asked(void)
     return text && strcmp(text, "1") == 0;
 }
 
+bool once_all_are_asked(void)
+{
+    const char *text = getenv("LOCKSTEP_TEST_ALL");
+    return text && strcmp(text, "1") == 0 && !once_is_asked();
+}
+
 static bool is_tested(const struct use *use)
 {
     for (int i = 0; i < tested_count; i++)

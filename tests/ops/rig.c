@@ -182,12 +182,69 @@ static int64_t sample_of(const struct rig *rig, int64_t tile, int lane)
     return number < t->shard_samples && n < rig->samples ? n : -1;
 }
 
+/* Where element e of the sample of a plane tile lies. */
+static size_t plane_index(const struct lk_tiling *t, const struct lk_shape *shape, int64_t tile,
+                          int64_t e)
+{
+    const int64_t count = lk_shape_count(shape), pixels = count / shape->dim[0];
+    if (shape->rank != 3)
+        return (size_t)((tile * count + e) * t->lanes);
+    const int64_t plane = (pixels + t->lanes - 1) / t->lanes * t->lanes;
+    return (size_t)((tile * shape->dim[0] + e / pixels) * plane + e % pixels);
+}
+
+static int copies_of(const struct lk_tiling *t, const struct lk_shape *shape)
+{
+    return shape->rank == 3 ? 1 : t->lanes;
+}
+
+/* Dead lanes are NaN: nothing may read them. */
+static void upload_planes(struct rig *rig, struct rig_tensor *tensor,
+                          const struct lk_shape *shape, enum lk_dtype dtype, const double *from)
+{
+    const struct lk_tiling *t = &rig->setup.tiling;
+    const int64_t count = lk_shape_count(shape);
+    memset(inside(tensor), NAN_BYTE, tensor->bytes);
+    for (int64_t tile = 0; tile < t->tiles; tile++)
+        for (int64_t e = 0; e < count; e++)
+            for (int copy = 0; copy < copies_of(t, shape); copy++)
+                put(inside(tensor), dtype, plane_index(t, shape, tile, e) + (size_t)copy,
+                    from[(tile < rig->samples ? tile : 0) * count + e]);
+    upload(tensor);
+}
+
+static void download_planes(struct rig *rig, struct rig_tensor *tensor, const char *name,
+                            const struct lk_shape *shape, enum lk_dtype dtype, double *to)
+{
+    const struct lk_tiling *t = &rig->setup.tiling;
+    const int64_t count = lk_shape_count(shape);
+    download(tensor, name);
+    for (int64_t tile = 0; tile < rig->samples; tile++)
+        for (int64_t e = 0; e < count; e++) {
+            const size_t i = plane_index(t, shape, tile, e);
+            to[tile * count + e] = get(inside(tensor), dtype, i);
+            for (int copy = 0; copy < copies_of(t, shape); copy++) {
+                const double value = get(inside(tensor), dtype, i + (size_t)copy);
+                if (is_unwritten(inside(tensor), dtype, i + (size_t)copy))
+                    rig_fail("%s: tile %lld, element %lld was not written", name,
+                             (long long)tile, (long long)e);
+                if (value != to[tile * count + e] && !isnan(value))
+                    rig_fail("%s: tile %lld, element %lld differs in lane %d", name,
+                             (long long)tile, (long long)e, copy);
+            }
+        }
+}
+
 static void upload_tiles(struct rig *rig, struct rig_tensor *tensor,
                          const struct lk_shape *shape, enum lk_dtype dtype, enum dead dead,
                          const double *from)
 {
     const struct lk_tiling *t = &rig->setup.tiling;
     const int64_t count = lk_shape_count(shape);
+    if (t->planes) {
+        upload_planes(rig, tensor, shape, dtype, from);
+        return;
+    }
     for (int64_t tile = 0; tile < t->tiles; tile++)
         for (int lane = 0; lane < t->lanes; lane++) {
             const int64_t n = sample_of(rig, tile, lane);
@@ -209,6 +266,10 @@ static void download_tiles(struct rig *rig, struct rig_tensor *tensor, const cha
 {
     const struct lk_tiling *t = &rig->setup.tiling;
     const int64_t count = lk_shape_count(shape);
+    if (t->planes) {
+        download_planes(rig, tensor, name, shape, dtype, to);
+        return;
+    }
     download(tensor, name);
     for (int64_t tile = 0; tile < t->tiles; tile++)
         for (int lane = 0; lane < t->lanes; lane++) {
@@ -325,6 +386,9 @@ void rig_build(struct rig *rig, struct rig_wants wants)
     make(rig, &rig->y, lk_tiled_bytes(&s->tiling, &s->shapes.y, y_dtype(rig)));
     make(rig, &rig->saved, s->saved_bytes);
     make(rig, &rig->workspace, s->workspace_bytes);
+    make(rig, &rig->packed, s->packed_bytes);
+    upload_nan(&rig->packed);
+    rig->run.weights_are_new = true;
     if (wants.training)
         make_gradients(rig, wants);
     rig->run.samples = rig->samples;
@@ -355,6 +419,7 @@ void rig_close(struct rig *rig)
     clear(&rig->dy);
     clear(&rig->saved);
     clear(&rig->workspace);
+    clear(&rig->packed);
     clear(&rig->loss_scale);
     rig->op->release(&rig->setup);
     lk_choices_destroy(rig->setup.choices);
@@ -388,6 +453,7 @@ static void check_after(struct rig *rig)
     for (int j = 0; j < rig->setup.shapes.params; j++)
         check_unchanged(&rig->w[j], "w");
     download(&rig->workspace, "the workspace");
+    download(&rig->packed, "what is packed");
     if (lk_device_bytes(rig->setup.device) != rig->device_bytes)
         rig_fail("device memory was allocated or released while running");
 }
@@ -403,6 +469,8 @@ void rig_forward(struct rig *rig, double *y)
     run.y = rig->y.view;
     run.saved = rig->saved.view;
     run.workspace = rig->workspace.view;
+    run.packed = rig->packed.view;
+    rig->run.weights_are_new = false; /* the next run finds what this one packed */
     upload_nan(&rig->y);
     upload_nan(&rig->saved);
     upload_nan(&rig->workspace);

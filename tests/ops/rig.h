@@ -18,7 +18,7 @@ struct rig {
     struct lk_op_run run;
     int64_t samples;
     struct rig_tensor x[LK_MOST_INPUTS], w[LK_MOST_PARAMS], dy, y, dx[LK_MOST_INPUTS],
-        dw[LK_MOST_PARAMS], saved, workspace;
+        dw[LK_MOST_PARAMS], saved, workspace, packed;
     struct rig_tensor loss_scale;
     double loss_scaled;  /* by which dx is divided; 0: it is not */
     size_t device_bytes; /* after everything was allocated */

@@ -12,16 +12,19 @@ enum { BATCH = 24, SHARDS = 2, MOST_ROWS = 64 };
 static const struct subject {
     const char *name;
     int64_t groups, channels, filters, height, width, kernel, pad, stride;
-    bool is_matrix;
+    bool is_matrix, planes; /* planes: plane tiles, of images without dead lanes */
 } subjects[] = {
-    {"few channels", 1, 3, 5, 6, 7, 3, 1, 1, false},
-    {"3x3", 1, 20, 50, 6, 5, 3, 1, 1, false},
-    {"many channels", 1, 200, 130, 4, 5, 3, 1, 1, false},
-    {"1x1", 1, 24, 52, 5, 4, 1, 0, 1, false},
-    {"5x5", 1, 5, 7, 7, 6, 5, 2, 1, false},
-    {"strides", 1, 6, 10, 9, 8, 3, 1, 2, false},
-    {"depthwise", 6, 1, 1, 7, 6, 3, 1, 1, false},
-    {"matrix", 1, 30, 21, 1, 1, 1, 0, 1, true},
+    {"few channels", 1, 3, 5, 6, 7, 3, 1, 1, false, false},
+    {"3x3", 1, 20, 50, 6, 5, 3, 1, 1, false, false},
+    {"many channels", 1, 200, 130, 4, 5, 3, 1, 1, false, false},
+    {"1x1", 1, 24, 52, 5, 4, 1, 0, 1, false, false},
+    {"5x5", 1, 5, 7, 7, 6, 5, 2, 1, false, false},
+    {"strides", 1, 6, 10, 9, 8, 3, 1, 2, false, false},
+    {"depthwise", 6, 1, 1, 7, 6, 3, 1, 1, false, false},
+    {"matrix", 1, 30, 21, 1, 1, 1, 0, 1, true, false},
+    {"planes", 1, 20, 50, 8, 8, 3, 1, 1, false, true},
+    {"planes 1x1", 2, 24, 28, 4, 8, 1, 0, 1, false, true},
+    {"planes depthwise", 6, 1, 1, 8, 8, 3, 1, 1, false, true},
 };
 
 static struct lk_product_shape shape_of(const struct subject *s, bool is_matrix)
@@ -55,6 +58,7 @@ struct scene {
     const struct subject *subject;
     struct lk_product_shape shape;
     struct lk_tiling tiling;
+    int64_t lanes; /* samples of a tile */
     int64_t count[INPUTS];
     float *numbers[INPUTS];
     struct lk_buffer *buffers[INPUTS];
@@ -96,7 +100,7 @@ static void expect_pixel(struct scene *s, int64_t tile, int64_t lane, int64_t k,
                          int64_t j)
 {
     const struct lk_product_axis *y = &s->shape.axis[0], *x = &s->shape.axis[1];
-    const int64_t lanes = s->tiling.lanes, all = s->shape.groups * s->shape.filters;
+    const int64_t lanes = s->lanes, all = s->shape.groups * s->shape.filters;
     const int64_t group = k / s->shape.filters, c_all = s->shape.groups * s->shape.channels;
     const int64_t at = (((tile * all + k) * y->out + i) * x->out + j) * lanes + lane;
     const int64_t shard = tile / s->tiling.shard_tiles;
@@ -127,7 +131,7 @@ static void expect(struct scene *s)
     for (int64_t tile = 0; tile < s->tiling.tiles; tile++)
         for (int64_t k = 0; k < of->groups * of->filters; k++)
             for (int64_t p = 0; p < of->axis[0].out * of->axis[1].out; p++)
-                for (int64_t lane = 0; lane < s->tiling.lanes; lane++)
+                for (int64_t lane = 0; lane < s->lanes; lane++)
                     expect_pixel(s, tile, lane, k, p / of->axis[1].out, p % of->axis[1].out);
 }
 
@@ -136,9 +140,12 @@ static void begin(struct scene *s, struct lk_device *on, const struct subject *s
     *s = (struct scene){.on = on,
                         .subject = subject,
                         .shape = shape_of(subject, subject->is_matrix),
-                        .tiling = lk_tiling_make(lk_device_info(on), BATCH, SHARDS)};
+                        .tiling = subject->planes
+                                      ? lk_tiling_make_planes(lk_device_info(on), BATCH)
+                                      : lk_tiling_make(lk_device_info(on), BATCH, SHARDS)};
+    s->lanes = subject->planes ? 1 : s->tiling.lanes;
     const struct lk_product_axis *y = &s->shape.axis[0], *x = &s->shape.axis[1];
-    const int64_t samples = s->tiling.tiles * s->tiling.lanes;
+    const int64_t samples = s->tiling.tiles * s->lanes;
     s->count[X] = samples * subject->groups * subject->channels * y->in * x->in;
     s->count[W] = subject->channels * y->taps * x->taps * subject->groups * subject->filters;
     s->count[BIAS] = subject->groups * subject->filters;
@@ -169,7 +176,8 @@ struct trial {
     struct lk_arena arena;
     struct lk_matrix_transpose turn;
     void *state;
-    struct lk_buffer *result, *workspace;
+    struct lk_buffer *result, *workspace, *packed;
+    bool has_packed;
 };
 
 static void enqueue(const struct scene *s, struct trial *t)
@@ -182,10 +190,13 @@ static void enqueue(const struct scene *s, struct trial *t)
                                        .dx = t->result,
                                        .dw = t->result,
                                        .dw_stride = s->count[W],
-                                       .workspace = t->workspace};
+                                       .workspace = t->workspace,
+                                       .packed = t->packed,
+                                       .weights_are_new = !t->has_packed};
     if (t->turn.kernel)
         assert_ok(lk_matrix_transpose_enqueue(&t->setup, &t->turn, run.dz, NULL, t->workspace));
     assert_ok(t->row->verbs->enqueue(&t->setup, t->state, &run));
+    t->has_packed = true;
 }
 
 static void finish(struct trial *t)
@@ -194,6 +205,7 @@ static void finish(struct trial *t)
     lk_kernel_destroy(t->turn.kernel);
     lk_buffer_destroy(t->result);
     lk_buffer_destroy(t->workspace);
+    lk_buffer_destroy(t->packed);
     lk_choices_destroy(t->setup.choices);
     lk_arena_clear(&t->arena);
 }
@@ -233,7 +245,8 @@ static void prepare(const struct scene *s, const struct lk_product *row, struct 
     t->shape = shape_of(s->subject, s->subject->is_matrix && row->is_only);
     t->job = (struct lk_product_job){.product = row, .shape = &t->shape, .pass = row->pass};
     t->setup = setup_of(s, &t->arena);
-    if (!lk_product_fits(&t->setup, row, &t->job)) {
+    const bool is_foreign = s->subject->planes && row->pass != LK_PASS_FORWARD;
+    if (is_foreign || !lk_product_fits(&t->setup, row, &t->job)) {
         lk_choices_destroy(t->setup.choices);
         return;
     }
@@ -254,6 +267,8 @@ static float *run(const struct scene *s, struct trial *t)
     float *found = zeros((int64_t)bytes, 1);
     assert_ok(lk_buffer_create(s->on, bytes, &t->result));
     assert_ok(lk_buffer_create(s->on, workspace, &t->workspace));
+    if (t->job.packed > 0)
+        assert_ok(lk_buffer_create(s->on, (size_t)t->job.packed * sizeof(float), &t->packed));
     for (int turn = 0; turn < 2; turn++) {
         enqueue(s, t);
         assert_ok(lk_buffer_read(t->result, 0, bytes, found));
@@ -312,6 +327,8 @@ static void walk(struct lk_device *on, bool ran[MOST_ROWS], bool taken[MOST_ROWS
 {
     for (int i = 0; i < LK_COUNT(subjects); i++) {
         struct scene s;
+        if (subjects[i].planes && lk_device_info(on)->vector == 1)
+            continue;
         begin(&s, on, &subjects[i]);
         walk_subject(&s, ran, taken);
         compare_orders(&s);

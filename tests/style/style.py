@@ -21,7 +21,7 @@ FLOORS = {
     "model": 6,
     "team": 7,
     "train": 8,
-    "bench": 9,
+    "bench": 9, "serve": 9,
 }  # fmt: skip
 
 # A hall is a room cut into smaller ones, "src/data/sources": these in their order, the lowest
@@ -34,24 +34,29 @@ HALLS = {
     "graph": [["memory", "nodes"], [""], ["check", "place", "tune"]],
     "io": [[""], ["hdf5", "image", "onnx", "records"], ["arrays"]],
     "model": [["yaml"], [""], ["checkpoint", "place", "text"], ["foreign", "zoo"], ["import"],
-              ["keras", "onnx", "onnx_export"], ["keras_layers", "onnx_operators"]],
-    "ops": [[""], ["arrange", "attention", "norm", "probe", "recurrent", "sequence",
+              ["keras", "onnx", "onnx_export"], ["keras_layers", "onnx_arrays",
+               "onnx_operators"], ["onnx_layers"]],
+    "ops": [[""], ["arrange", "array", "attention", "norm", "probe", "recurrent", "sequence",
                    "weighted"]],
-    "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
+    "products": [["kernel"], ["direct", "library", "planes"], ["gpu"], ["matrix", "winograd"],
+                 [""]],
+    "serve": [["http"], ["models"], ["rest"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
-    "train": [["callbacks", "evaluation", "place", "tuning"], ["settings"], ["run"], [""],
-              ["compute", "predict"]],
+    "train": [["callbacks", "evaluation", "tuning"], ["place", "settings"], ["run"], [""],
+              ["compute", "predict", "resume", "sweep", "validate"]],
 }
 
 # Rooms of the program, below tools/.
-TOOL_ROOMS = {"bench", "data", "help", "page", "report", "terminal", "train"}
+TOOL_ROOMS = {"bench", "data", "help", "page", "report", "sweep", "terminal", "train",
+              "watch"}
 
 # Whose front door a public header is, where it has not the room's name. lockstep.h is all.
 DOORS = {"accuracy": "bench", "batches": "data", "callback": "train", "compute": "train",
          "convert": "data", "field": "data", "file": "io", "import": "model", "place": "model",
          "predict": "train",
-         "progress": "base", "reference": "train", "settings": "train", "status": "base",
-         "survey": "data", "text": "data", "tune": "graph", "weights": "model"}  # fmt: skip
+         "progress": "base", "reference": "train", "scale": "bench", "settings": "train",
+         "status": "base", "survey": "data", "sweep": "train", "text": "data", "tune": "graph",
+         "weights": "model"}  # fmt: skip
 
 # A library's header -> the files that may know it. Tests may use a library as an oracle.
 LIBRARIES = {
@@ -68,22 +73,23 @@ LIBRARIES = {
     "stb_image.h": ["src/io/image/image.c"],
     "turbojpeg.h": ["src/io/image/image.c"],
     "hdf5.h": ["src/io/arrays/hdf5_write.c"],
+    "microhttpd.h": ["src/serve/http/http.c"],
     "utf8proc.h": ["src/data/text/unicode.c"],
     "onnx.pb-c.h": ["src/io/onnx/memory.h"],
     "yaml.h": ["src/model/yaml/yaml.c"],
     "mpi.h": ["src/mirror/mpi.c"],
     "jansson.h": ["src/data/text/file.c", "src/io/arrays/keras.c", "src/io/safetensors.c",
-                  "src/io/safetensors_write.c", "src/model/classes.c",
-                  "src/model/keras/keras.h", "src/train/run/folder.c",
+                  "src/io/safetensors_write.c", "src/model/checkpoint/bundle.c",
+                  "src/model/classes.c", "src/model/keras/keras.h", "src/train/run/folder.c",
                   "tools/terminal/json.h"],
 }  # fmt: skip
 
 # Headers of C11 and POSIX; sys/file.h for flock().
 SYSTEM = set(
-    """assert ctype dirent errno fcntl float ftw glob inttypes langinfo limits locale math poll
-    pthread sched semaphore setjmp signal spawn stdalign stdarg stdatomic stdbool stddef
+    """assert ctype dirent errno fcntl float ftw glob inttypes langinfo limits locale math netdb
+    poll pthread sched semaphore setjmp signal spawn stdalign stdarg stdatomic stdbool stddef
     stdint stdio stdlib string strings sys/file sys/ioctl sys/mman sys/resource sys/socket
-    sys/stat sys/statvfs sys/time sys/types sys/wait time unistd""".split()
+    sys/stat sys/statvfs sys/time sys/types sys/wait termios time unistd""".split()
 )
 
 LINES = {".c": 600, ".h": 200, ".cl": 300}

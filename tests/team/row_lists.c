@@ -1,6 +1,7 @@
-/* A table whose gradient is a row list: the weights of a training with lists are, to the bit,
- * those without, on a device that is alone and on two that share each batch, in micro-batches
- * too; and what they exchange is as long as the lists. */
+/* Tables whose gradients are row lists, of which one is not the first parameter: the weights of
+ * a training with lists are, to the bit, those without, on a device that is alone and on two
+ * that share each batch, in micro-batches too, and where each step is one of a group of shards;
+ * and what they exchange is as long as the lists. */
 #include "graph/replica_internal.h"
 #include "mirror/reduce.h"
 #include "model/checkpoint/checkpoint.h"
@@ -11,12 +12,16 @@
 #include <lockstep/data.h>
 #include <lockstep/model.h>
 
-enum { SAMPLES = 60, LENGTH = 5, ROWS = 701, UNITS = 32, BATCH = 24, SHARDS = 4, STEPS = 7 };
+enum { SAMPLES = 60, LENGTH = 5, ROWS = 701, BATCH = 24, SHARDS = 4, STEPS = 7 };
+static const int units[] = {32, 48}; /* whose rows begin and end within blocks of the norm */
 
 static const char net[] = "input: {tokens: {shape: [5], type: int32, length: true}}\n"
                           "layers:\n"
                           "  - embedding: {vocabulary: 701, units: 32}\n"
-                          "  - lstm: {units: 8}\n"
+                          "  - {name: cell, lstm: {units: 8}}\n"
+                          "  - {from: tokens, embedding: {vocabulary: 701, units: 48}}\n"
+                          "  - {name: mean, global_average_pool1d: }\n"
+                          "  - {from: [cell, mean], concat: }\n"
                           "  - dense: {units: 3}\n"
                           "  - softmax\n";
 
@@ -24,13 +29,15 @@ static const struct kind {
     const char *name, *options;
     double ema;
     bool is_mixed;
-} kinds[] = {{"adam", "", 0, false},
-             {"adamw", "weight_decay=0.1", 0.9, true},
-             {"sgd", "momentum=0.9 nesterov=true", 0, false},
-             {"rmsprop", "centered=true", 0, false},
-             {"adam", "lazy=true", 0, false},
-             {"sgd", "momentum=0.9 lazy=true", 0.9, false},
-             {"rmsprop", "lazy=true", 0, true}};
+    double clip;
+} kinds[] = {{"adam", "", 0, false, 0},
+             {"adamw", "weight_decay=0.1", 0.9, true, 0.02},
+             {"sgd", "momentum=0.9 nesterov=true", 0, false, 0.02},
+             {"rmsprop", "centered=true", 0, false, 0},
+             {"adam", "lazy=true", 0, false, 0.02},
+             {"sgd", "momentum=0.9 lazy=true", 0.9, false, 0},
+             {"sgd", "lazy=true", 0, true, 0.02},
+             {"rmsprop", "lazy=true", 0, true, 0}};
 
 /* Some rows are read often and by every shard, row 700 by the last sample alone; behind a
  * sample's length nothing is read. */
@@ -122,13 +129,16 @@ static struct lk_stepper *create(const struct fixture *f, const struct kind *kin
         .optimizer = kind->name,
         .optimizer_options = kind->options,
         .ema = kind->ema,
+        .clip = {.norm = kind->clip},
         .lists_rows = lists,
     };
     ASSERT_OK(lk_stepper_create(&config, &stepper));
     ASSERT_OK(lk_stepper_build(stepper));
     const struct lk_replica *replica = lk_stepper_replica(stepper);
-    assert_int_equal(lk_replica_listed_count(replica),
-                     lists ? (ROWS * UNITS + 127) / 128 * 128 : 0);
+    int64_t listed = 0;
+    for (int i = 0; lists && i < LK_COUNT(units); i++)
+        listed += (ROWS * units[i] + 127) / 128 * 128;
+    assert_int_equal(lk_replica_listed_count(replica), listed);
     return stepper;
 }
 
@@ -142,8 +152,10 @@ static void step_alone(const struct fixture *f, struct lk_stepper *stepper, int 
     ASSERT_OK(lk_stepper_wait(stepper, 0, &result));
 }
 
-/* What the host does in a step: adds what both have sent, and gives both the sum. */
-static void reduce(const struct fixture *f, struct lk_stepper *const two[2], int bucket)
+/* What the host does in a step: adds what those have sent that computed a part of the subtree,
+ * and gives both the sum. */
+static void reduce(const struct fixture *f, struct lk_stepper *const two[2], int bucket,
+                   struct lk_subtree subtree, const bool computed[2])
 {
     struct lk_term terms[2 * LK_MOST_SHARDS];
     void *copies[2] = {NULL};
@@ -151,14 +163,14 @@ static void reduce(const struct fixture *f, struct lk_stepper *const two[2], int
     const struct lk_bucket about = lk_replica_bucket(lk_stepper_replica(two[0]), bucket);
     for (int i = 0; i < 2; i++) {
         const uint32_t *checksums;
-        int here;
-        ASSERT_OK(lk_exchange_wait(lk_stepper_exchange(two[i]), bucket, terms + count,
-                                   &checksums, &here));
+        int here = 0;
+        if (computed[i])
+            ASSERT_OK(lk_exchange_wait(lk_stepper_exchange(two[i]), bucket, terms + count,
+                                       &checksums, &here));
         count += here;
         ASSERT_OK(lk_exchange_result(lk_stepper_exchange(two[i]), bucket, &copies[i]));
     }
-    struct lk_reduction_result sum = {
-        .subtree = {0, SHARDS}, .copies = copies, .copy_count = 2};
+    struct lk_reduction_result sum = {.subtree = subtree, .copies = copies, .copy_count = 2};
     const struct lk_reduction_job job = {.dtype = LK_F32,
                                          .count = about.sum_count,
                                          .terms = terms,
@@ -166,6 +178,15 @@ static void reduce(const struct fixture *f, struct lk_stepper *const two[2], int
                                          .sums = &sum,
                                          .sum_count = 1};
     ASSERT_OK(lk_reducer_sum(f->reducer, &job));
+}
+
+static void update(struct lk_stepper *const two[2], int64_t samples, int step)
+{
+    for (int i = 0; i < 2; i++) {
+        const uint32_t *checksums;
+        ASSERT_OK(lk_stepper_update(two[i], samples, 0.05, step, true));
+        ASSERT_OK(lk_exchange_checks(lk_stepper_exchange(two[i]), &checksums));
+    }
 }
 
 /* The first device has `first` shards, the second the rest. */
@@ -180,11 +201,24 @@ static void step_together(const struct fixture *f, struct lk_stepper *const two[
         ASSERT_OK(lk_stepper_begin(two[i], f->batches, &share));
     }
     for (int b = 0; b < buckets; b++)
-        reduce(f, two, b);
+        reduce(f, two, b, (struct lk_subtree){0, SHARDS}, (const bool[]){true, true});
+    update(two, count, step);
+}
+
+/* As without lockstep: the devices compute a half of the shards each, one after the other, and
+ * both apply what each has found. */
+static void step_in_groups(const struct fixture *f, struct lk_stepper *const two[2], int step)
+{
+    const int64_t count = lk_batches_size(f->batches, step - 1);
+    const int buckets = lk_replica_bucket_count(lk_stepper_replica(two[0]));
     for (int i = 0; i < 2; i++) {
-        const uint32_t *checksums;
-        ASSERT_OK(lk_stepper_update(two[i], count, 0.05, step, true));
-        ASSERT_OK(lk_exchange_checks(lk_stepper_exchange(two[i]), &checksums));
+        const struct lk_subtree half = {i * SHARDS / 2, SHARDS / 2};
+        const struct lk_step_share share = {
+            .step = step, .samples = count, .run = {half.first, half.count}};
+        ASSERT_OK(lk_stepper_begin(two[i], f->batches, &share));
+        for (int b = 0; b < buckets; b++)
+            reduce(f, two, b, half, (const bool[]){i == 0, i == 1});
+        update(two, BATCH / 2, 2 * step - 1 + i);
     }
 }
 
@@ -221,34 +255,61 @@ static void train(const struct fixture *f, const struct kind *kind)
     lk_stepper_destroy(alone);
 }
 
+static void train_in_groups(const struct fixture *f, const struct kind *kind)
+{
+    char wanted[LK_SHA256_TEXT];
+    struct lk_stepper *dense[] = {create(f, kind, 2, false), create(f, kind, 2, false)};
+    struct lk_stepper *lists[] = {create(f, kind, 2, true), create(f, kind, 1, true)};
+    for (int step = 1; step <= STEPS; step++) {
+        step_in_groups(f, dense, step);
+        step_in_groups(f, lists, step);
+    }
+    ASSERT_OK(lk_parameters_sha256(lk_stepper_replica(dense[0]), wanted));
+    expect_hash(dense[1], wanted);
+    for (int i = 0; i < 2; i++) {
+        expect_hash(lists[i], wanted);
+        lk_stepper_destroy(dense[i]);
+        lk_stepper_destroy(lists[i]);
+    }
+}
+
+static void trains_the_same_in_groups(void **state)
+{
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k += 2)
+        train_in_groups(*state, &kinds[k]);
+}
+
 static void trains_the_same(void **state)
 {
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
         train(*state, &kinds[k]);
 }
 
-/* 60 places of the batch, of which each has 32 numbers and that of its row. */
+/* 30 places of each shard, of which each has as many numbers as a row and that of its row. */
 static void sends_what_places_add(void **state)
 {
     const struct fixture *f = *state;
     struct lk_stepper *stepper = create(f, &kinds[0], 2, true);
     const struct lk_replica *replica = lk_stepper_replica(stepper);
-    int64_t listed = 0;
+    int64_t found = 0, covered = 0;
     for (int b = 0; b < lk_replica_bucket_count(replica); b++) {
         const struct lk_bucket bucket = lk_replica_bucket(replica, b);
+        covered += (bucket.count + 127) / 128 * 128;
         if (bucket.list_stride == 0)
             continue;
-        listed += bucket.sum_count;
-        assert_int_equal(bucket.list_stride,
-                         (BATCH / SHARDS * LENGTH * (UNITS + 1) + 31) / 32 * 32);
+        const int64_t stride = (BATCH / SHARDS * LENGTH * (units[found++] + 1) + 31) / 32 * 32;
+        assert_int_equal(bucket.list_stride, stride);
+        assert_int_equal(bucket.sum_count, SHARDS * stride);
     }
-    assert_int_equal(listed, SHARDS * ((BATCH / SHARDS * LENGTH * (UNITS + 1) + 31) / 32 * 32));
+    assert_int_equal(found, LK_COUNT(units));
+    assert_int_equal(covered, lk_replica_gradient_count(replica));
     lk_stepper_destroy(stepper);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(trains_the_same),
+                                       cmocka_unit_test(trains_the_same_in_groups),
                                        cmocka_unit_test(sends_what_places_add)};
     return cmocka_run_group_tests_name("row_lists", tests, set_up, tear_down);
 }

@@ -56,6 +56,10 @@ RUNS = {
                    'contrast 0.2 | saturation 0.2 | normalize -1..1',
                    '--set', 'input=[36,36,3]'], {}),
     'text': (['text.yaml', '--data', 'text:lines', '--batch-size', '32', '--steps', '10'], {}),
+    'weights of attention dropped': ([
+        'transformer-encoder', '--data', 'text:lines,unit=char,length=24', '--set', 'width=32',
+        '--set', 'heads=2', '--set', 'blocks=2', '--set', 'wide=48', '--set',
+        'attentiondropout=0.2', '--batch-size', '72', '--shards', '4', '--steps', '10'], {}),
     'gpu kernels': (['fashion-convnet', *DIGITS], {'LOCKSTEP_CLASS': 'gpu'}),
     'gpu kernels of batch_norm': (['mobilenet-v2', *photos_of(64)], {'LOCKSTEP_CLASS': 'gpu'}),
     'vectors of 8': (['fashion-convnet', *DIGITS], {'LOCKSTEP_VECTOR': '8'}),
@@ -163,6 +167,10 @@ class HashesTest(ProgramTest):
             with self.subTest(name):
                 self.assertEqual(self.train_as(name, *RUNS['fashion-convnet'][0], *options),
                                  self.table['fashion-convnet'])
+        arguments, _ = RUNS['weights of attention dropped']
+        self.assertEqual(self.train_as('weights', *arguments, '--device', '0/2', '--split',
+                                       'all'),
+                         self.table['weights of attention dropped'])
         self.assertEqual(self.train_as('branches', 'two-branch', *PAIRS, '--device', '0/2'),
                          self.table['two-branch'])
 

@@ -108,6 +108,13 @@ enum { PAGE_MATRIX = 64 };
 void page_matrix(struct page *page, const char *caption, const char *const *names,
                  const int64_t *counts, int count);
 
+/* Pictures side by side, each with a text below: height by width pixels, channels 1 (grey) or 3
+ * or 4 (RGB). Larger ones are shown smaller. */
+void page_pictures_begin(struct page *page, const char *caption);
+void page_picture(struct page *page, const int64_t shape[3], const unsigned char *pixels,
+                  const char *text);
+void page_pictures_end(struct page *page);
+
 /* --- for charts ------------------------------------------------------------------------- */
 
 /* Adds markup as it is; a text, escaped. */

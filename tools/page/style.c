@@ -42,6 +42,10 @@ const char page_style[] =
     ".cell{background:color-mix(in srgb,var(--c0) var(--share),transparent)}\n"
     /* charts */
     "figure{margin:0.7rem 0 0.5rem;break-inside:avoid}\n"
+    ".pictures{display:grid;gap:0.8rem;"
+    "grid-template-columns:repeat(auto-fill,minmax(6.5rem,1fr))}\n"
+    ".pictures img{width:6.5rem;height:6.5rem;object-fit:contain;image-rendering:pixelated}\n"
+    ".pictures figcaption{font-weight:400;font-size:0.8rem}\n"
     "figcaption{font-weight:600;font-size:0.9rem;line-height:1.35}\n"
     "svg{overflow:visible;fill:var(--ink)}\n"
     "svg text{font-size:12px;font-variant-numeric:tabular-nums}\n"

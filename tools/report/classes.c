@@ -141,6 +141,7 @@ int report_classes(struct page *page, const struct report *report, const char *d
         page_heading(page, 3, path);
         if (made == LK_OK) {
             add_evaluation(page, &evaluation);
+            report_worst(page, predictor, &evaluation);
         } else {
             page_paragraph(page, "It cannot be evaluated: %s", lk_error_text());
             result = failed(made);

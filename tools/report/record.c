@@ -9,17 +9,18 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* The number behind "KEY": in a line of JSON, which is quicker than to read all of it. */
-static double number_of(const char *line, const char *key)
+double record_number(const char *line, const char *key)
 {
     const char *at = strstr(line, key);
-    return at ? strtod(at + strlen(key), NULL) : NAN;
+    char *end = NULL;
+    const double number = at ? strtod(at + strlen(key), &end) : NAN;
+    return at && end > at + strlen(key) ? number : NAN;
 }
 
 static void take_step(struct record *record, const char *line)
 {
-    const double ms = number_of(line, "\"step_ms\": ");
-    const double step = number_of(line, "\"step\": ");
+    const double ms = record_number(line, "\"step_ms\": ");
+    const double step = record_number(line, "\"step\": ");
     record->state = "stopped";
     if (fabs(step) < 1e15) /* a damaged line may have any, or none */
         record->step = (int64_t)step;
@@ -42,8 +43,7 @@ static void take_evaluation(struct record *record, const json_t *line)
     record->best_step = json_integer_value(json_object_get(line, "step"));
 }
 
-static void take_line(struct record *record, const char *text,
-                      const struct record_reader *reader)
+void record_take(struct record *record, const char *text, const struct record_reader *reader)
 {
     static const char step[] = "{\"event\": \"step\"";
     const bool is_step = strncmp(text, step, sizeof step - 1) == 0;
@@ -65,8 +65,7 @@ static void take_line(struct record *record, const char *text,
     json_decref(line);
 }
 
-/* Whether a process trains into it now. */
-static bool is_held(const char *path)
+bool record_is_held(const char *path)
 {
     const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const bool held = folder >= 0 && flock(folder, LOCK_SH | LOCK_NB) != 0;
@@ -83,11 +82,11 @@ static void read_metrics(struct record *record, const struct record_reader *read
     snprintf(path, sizeof path, "%s/metrics.jsonl", record->path);
     FILE *file = fopen(path, "r");
     while (file && getline(&line, &room, file) > 0)
-        take_line(record, line, reader);
+        record_take(record, line, reader);
     free(line);
     if (file)
         fclose(file);
-    if (is_held(record->path))
+    if (record_is_held(record->path))
         record->state = "training";
 }
 
@@ -116,10 +115,15 @@ static void read_names(struct record *record)
     }
 }
 
-void record_read(struct record *record, const char *path, const struct record_reader *reader)
+void record_begin(struct record *record, const char *path)
 {
     *record = (struct record){.state = "begun"};
     snprintf(record->path, sizeof record->path, "%s", path);
     read_names(record);
+}
+
+void record_read(struct record *record, const char *path, const struct record_reader *reader)
+{
+    record_begin(record, path);
     read_metrics(record, reader);
 }

@@ -31,6 +31,16 @@ struct record_reader {
  * quicker, as the lines of steps are then not read as JSON. */
 void record_read(struct record *record, const char *path, const struct record_reader *reader);
 
+/* Its pieces, for whoever reads a run while it grows: what config.yaml tells, without a line;
+ * a line; whether a process trains into it now, which the others cannot know. */
+void record_begin(struct record *record, const char *path);
+void record_take(struct record *record, const char *text, const struct record_reader *reader);
+bool record_is_held(const char *path);
+
+/* The number behind a KEY such as "\"loss\": " in a line of metrics.jsonl, which is quicker
+ * than to read all of it; NaN: none. */
+double record_number(const char *line, const char *key);
+
 /* All settings by config.yaml; NULL, and the reason in lk_error_text(), where it cannot be
  * read. lk_settings_destroy() releases. */
 struct lk_settings *record_settings(const char *path);

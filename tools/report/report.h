@@ -5,6 +5,7 @@
 #include "page/page.h"
 #include "report/record.h"
 #include <lockstep/graph.h>
+#include <lockstep/train.h>
 
 /* Colours tell so many runs apart. */
 enum { MOST_RUNS = PAGE_COLOURS, MOST_DEVICES = 64, DEVICE_PARTS = 5, PLACE_PARTS = 3 };
@@ -60,6 +61,10 @@ void report_curves(struct page *page, const struct report *report);
 void report_speed(struct page *page, const struct report *report);
 void report_devices(struct page *page, const struct report *report);
 void report_facts(struct page *page, const struct report *report);
+
+/* The worst mistakes of an evaluation: images, or texts. */
+void report_worst(struct page *page, struct lk_predictor *predictor,
+                  const struct lk_evaluation *evaluation);
 
 /* Evaluates each run on what it was validated with: confusions and classes. Returns DONE, or
  * the exit status with the message said, which then stands on the page too. */

@@ -3,7 +3,9 @@ import re
 
 ROW = re.compile(r"\bROW\(([\w/]+), \w+,\s*[^,]+, \w+, (\w+),")
 CLASSES = {"CPU": {"cpu"}, "GPU": {"gpu"}, "ANY": {"cpu", "gpu"}}
-BESIDE = {"products/winograd/pack": {"cpu"}}  # has no row, packs for one of them
+# What has no row: what packs for one of them, and further kernels of plane tiles.
+BESIDE = {"products/winograd/pack": {"cpu"}, "products/planes/pack": {"cpu"},
+          "ops/pool_planes": {"cpu"}, "tensor/planes": {"cpu"}}  # fmt: skip
 
 
 def kernel_classes(root):

@@ -1,6 +1,7 @@
 /* Keeps the status line on the terminal: what it shows, and that it fits the window. */
 #include "terminal/status.h"
 
+#include "terminal/scene.h"
 #include "terminal/terminal.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -136,4 +137,12 @@ void status_take_back(void)
 {
     fflush(stderr);
     pthread_mutex_unlock(&mutex);
+}
+
+void status_print(const struct scene *scene)
+{
+    status_give_way();
+    for (int i = 0; i < scene->count; i++)
+        fprintf(stderr, "%s\n", scene->lines[i].text);
+    status_take_back();
 }

@@ -23,6 +23,11 @@ void status_hide(enum status_layer layer);
 /* Called whenever something is drawn again, on terminals and elsewhere. */
 void status_set_tick(void (*tick)(void));
 
+struct scene;
+
+/* Prints all lines of a scene on stderr; the status line gives way. */
+void status_print(const struct scene *scene);
+
 /* Between these two calls the line is away and a message can be written; nobody else writes. */
 void status_give_way(void);
 void status_take_back(void);

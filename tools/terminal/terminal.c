@@ -142,10 +142,22 @@ void say_plain(const char *format, ...)
     va_end(values);
 }
 
-bool terminal_has_status(void)
+/* A terminal that moves its cursor. */
+static bool is_capable(int stream)
 {
     const char *kind = getenv("TERM");
-    return isatty(STDERR_FILENO) && kind && strcmp(kind, "dumb") != 0;
+    return isatty(stream) && kind && strcmp(kind, "dumb") != 0;
+}
+
+bool terminal_has_status(void)
+{
+    return is_capable(STDERR_FILENO);
+}
+
+bool terminal_has_colour(enum terminal_stream stream)
+{
+    const char *refused = getenv("NO_COLOR");
+    return is_capable((int)stream) && !(refused && *refused);
 }
 
 int terminal_columns(void)
@@ -163,6 +175,14 @@ int terminal_result_columns(void)
     if (is_there && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col;
     return is_there ? 80 : 0;
+}
+
+int terminal_result_rows(void)
+{
+    struct winsize size;
+    if (!is_capable(STDOUT_FILENO))
+        return 0;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
 }
 
 bool terminal_has_unicode(void)

@@ -26,6 +26,13 @@ int terminal_columns(void);
 /* Columns of the terminal that stdout is; 0: it is none, and lines may have any length. */
 int terminal_result_columns(void);
 
+/* Its rows; 0: it is no terminal, or one that does not move its cursor. */
+int terminal_result_rows(void);
+
+/* Colours may be used there: a terminal, of which NO_COLOR does not say otherwise. */
+enum terminal_stream { STDOUT_TERMINAL = 1, STDERR_TERMINAL = 2 };
+bool terminal_has_colour(enum terminal_stream stream);
+
 /* A line or several on stdout; on a terminal they break between words. What comes from files
  * may be in it. */
 void print_lines(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -3,6 +3,7 @@
 
 #include "terminal/status.h"
 #include "terminal/terminal.h"
+#include "train/tables.h"
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -281,7 +282,9 @@ static void start_event(struct progress *p, const struct lk_event *e)
 {
     p->began = now();
     p->first_step = e->step;
-    if (e->text)
+    if (e->start && p->has_bar && p->settings)
+        table_of_start(e, p->settings);
+    else if (e->text)
         say("%s", e->text);
     if (p->has_bar && e->step < e->steps)
         show_bar(p, e);
@@ -299,7 +302,10 @@ void progress_event(struct progress *progress, const struct lk_event *event)
         step_event(progress, event);
         break;
     case LK_EVENT_EVALUATION:
-        print_evaluation(progress, event);
+        if (progress->has_bar)
+            row_of_evaluation(progress, event);
+        else
+            print_evaluation(progress, event);
         break;
     case LK_EVENT_CHECKPOINT:
     case LK_EVENT_DEVICES: /* warnings have said it */

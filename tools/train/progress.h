@@ -32,6 +32,8 @@ struct progress {
     double loss, accuracy, samples_per_s;
     int devices; /* of the last step, where they were several */
     struct device_means means[PROGRESS_DEVICES];
+    const struct lk_settings *settings; /* that the start tells of; may be NULL */
+    bool has_heading;                   /* of the table of evaluations */
 };
 
 void progress_init(struct progress *progress, enum progress_style style);

@@ -47,6 +47,7 @@ static const struct {
     {"lr", "lr"},
     {"optimizer", "optimizer"},
     {"callback", "callback"},
+    {"eval-every", "eval_every"},
     {"checkpoint-every", "checkpoint_every"},
     {"check-every", "check_every"},
     {"profile", "profile"},

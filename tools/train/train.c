@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct option options[] = {
     {"data", "SPEC", "training data: folder:DIR, tfrecord:GLOB, fashion-mnist, ..."},
@@ -55,6 +56,7 @@ static const struct option options[] = {
     {"set", "KEY=VALUE", "any setting of 'lockstep help train'; may be given several times"},
     {"config", "FILE", "run file, read after RUN.yaml"},
     {"callback", "NAME [OPTIONS]", "such as 'early_stopping patience=3'; may be given again"},
+    {"eval-every", "PERIOD", "validate every 200steps, 2epochs (1epoch) or 5minutes"},
     {"checkpoint-every", "N", "steps between checkpoints"},
     {"check-every", "N", "steps between comparisons of the devices' parameters; 0: none"},
     {"profile", "FILE", "trace of kernels and transfers for chrome://tracing and Perfetto"},
@@ -185,7 +187,12 @@ static int tell(const struct watch *watch, enum lk_status status, const char *ru
         return DONE;
     if (status != LK_OK) {
         const int result = failed(status);
-        if (status == LK_E_INTERRUPTED && *run)
+        if (status == LK_E_INTERRUPTED && *run && access(run, F_OK) != 0)
+            say("'%s' was moved, a checkpoint is where it is now; the same command goes on "
+                "from "
+                "there with that as its --run",
+                run);
+        else if (status == LK_E_INTERRUPTED && *run)
             say("a checkpoint is in '%s'; the same command goes on from there", run);
         return result;
     }
@@ -276,6 +283,7 @@ static int run(const struct arguments *arguments)
     const enum lk_status made = lk_settings_create(&settings);
     if (made != LK_OK)
         return failed(made);
+    watch.progress.settings = settings;
     int status = train_settings(arguments, settings);
     if (status == DONE)
         status = train(settings, &watch);

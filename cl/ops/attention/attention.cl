@@ -22,6 +22,11 @@
  *
  *   attention_keep      puts one time step of x (group id 0: tile) at its place in `past`
  *
+ * With DROP p[t][j] is multiplied by m[t][j] where it meets v: 0 or `keep` = 1 / (1 - rate).
+ * So y[t] = sum_j m p v[j], dv[j] = sum_t m p dy[t], ds = p (m dy[t] . v[j] - dy[t] . y[t]).
+ * Key j of query t and head h is in the quadruple (j / 4, h 2^20 + t) of lib/drop.cl: no
+ * padding changes m, and backward draws it again.
+ *
  * With attention_keep, queries are not the first of the time steps but come `before` later.
  *
  * -D: DIM, VALUES: numbers of a head in q and k, in v. ROWS queries or keys are computed at
@@ -30,13 +35,16 @@
  * and keys are the same time steps. SLICES, KEY_SLICES: the results of a head are
  * computed in so many slices (attention_keys: KEY_SLICES), each by a work-group of its own,
  * which computes all scores too: a GPU's registers hold no more sums.
+ * DROP: weights are dropped.
  *
  * Group ids: 0: ROWS queries (attention_keys: keys); 1: slices of a head; 2: tile. Work-items:
  * PARTS of a tile.
  */
 #include "lib/real.cl"
+#include "lib/random.cl"
 #include "lib/steps.cl"
 #include "ops/args.h"
+#include "lib/drop.cl"
 #include "ops/attention/rows.cl"
 
 #define SLICE (VALUES / SLICES)
@@ -72,7 +80,7 @@ INLINE V add_block(struct softmax *so_far, V *w, int from, int count, I keys, co
 
 BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows v,
                        __global const int *lengths, __global S *y, __global V *saved,
-                       real scale, const struct lk_attention *a)
+                       real scale, real keep, const struct lk_attention *a)
 {
     const I length = valid_steps_here(lengths, at.tile, a->keys);
     const struct span span = span_of(length, a->keys);
@@ -95,6 +103,7 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
                 shrink[i] = add_block(softmax + i, of, j, count, keys, 1);
             else
                 shrink[i] = add_block(softmax + i, of, j, count, keys, 0);
+            drop_keys(of, at, min(at.from + i, a->queries - 1), j, count);
         }
         gather_block(sum, w, shrink, SLICE, slice_of(v, at, SLICE), j, count, length,
                      span.least);
@@ -106,7 +115,7 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
         const V root = counts ? (V)(1) / softmax[i].sum : (V)(0);
         write_row(y + (((size_t)t * a->heads + at.head) * VALUES + at.slice * SLICE) * PARTS +
                       PART,
-                  sum + i * SLICE, SLICE, root, counts);
+                  sum + i * SLICE, SLICE, root * keep, counts);
         if (saved && at.slice == 0) {
             const size_t row = ((size_t)at.tile * a->heads + at.head) * a->queries + t;
             saved[row * 2 * PARTS + PART] = softmax[i].most;
@@ -118,13 +127,14 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
 KERNEL void attention_forward(__global const S *restrict q, __global const S *restrict k,
                               __global const S *restrict v,
                               __global const int *restrict lengths, __global S *restrict y,
-                              __global V *restrict saved, real scale, struct lk_attention a)
+                              __global V *restrict saved, real scale, real keep,
+                              struct lk_attention a, struct lk_drop drop)
 {
-    const struct ids at = ids_here(SLICES);
+    const struct ids at = ids_here(SLICES, drop);
     forward_rows(at, rows_of(q, at.tile, a.queries, a.q_row, at.head * DIM),
                  rows_of(k, at.tile, a.keys, a.k_row, a.k_at + at.head * DIM),
                  rows_of(v, at.tile, a.keys, a.v_row, a.v_at + at.head * VALUES), lengths, y,
-                 saved, scale, &a);
+                 saved, scale, keep, &a);
 }
 
 KERNEL void attention_keep(__global const S *restrict x, __global S *restrict past, int row,

@@ -3,8 +3,10 @@
  * dots that it leaves.
  */
 #include "lib/real.cl"
+#include "lib/random.cl"
 #include "lib/steps.cl"
 #include "ops/args.h"
+#include "lib/drop.cl"
 #include "ops/attention/rows.cl"
 
 /* Numbers of a slice: of dq, of dk, of dv. */
@@ -20,11 +22,12 @@ struct head {
     __global V *dots;
     I length;
     struct span span;
+    real keep;
 };
 
 INLINE struct head head_of(struct ids at, __global const S *q, __global const S *k,
                            __global const S *v, __global const S *dy, __global const V *saved,
-                           __global V *dots, __global const int *lengths,
+                           __global V *dots, __global const int *lengths, real keep,
                            const struct lk_attention *a)
 {
     const size_t row = ((size_t)at.tile * a->heads + at.head) * a->queries;
@@ -35,6 +38,7 @@ INLINE struct head head_of(struct ids at, __global const S *q, __global const S 
     h.dy = rows_of(dy, at.tile, a->queries, a->heads * VALUES, at.head * VALUES);
     h.saved = saved + row * 2 * PARTS + PART;
     h.dots = dots + row * PARTS + PART;
+    h.keep = keep;
     h.length = valid_steps_here(lengths, at.tile, a->keys);
     h.span = span_of(h.length, a->keys);
     return h;
@@ -73,9 +77,10 @@ BODY void query_rows(struct ids at, struct head h, struct rows y, __global S *dq
             const int t = min(at.from + i, last);
             const V most = h.saved[t * 2 * PARTS], root = h.saved[(t * 2 + 1) * PARTS];
             const I keys = keys_of(h.length, t);
+            drop_keys(dw + i * BLOCK, at, t, j, count);
             for (int u = 0; u < count; u++) {
                 const V p = power(w[i * BLOCK + u] - most) * root;
-                const V ds = p * (dw[i * BLOCK + u] - dot[i]);
+                const V ds = p * (dw[i * BLOCK + u] * h.keep - dot[i]);
                 w[i * BLOCK + u] = SEES(j + u, keys) ? ds : (V)(0);
             }
         }
@@ -97,13 +102,14 @@ KERNEL void attention_queries(__global const S *restrict q, __global const S *re
                               __global const int *restrict lengths,
                               __global const S *restrict y, __global const S *restrict dy,
                               __global const V *restrict saved, __global V *restrict dots,
-                              __global S *restrict dq, real scale, struct lk_attention a)
+                              __global S *restrict dq, real scale, real keep,
+                              struct lk_attention a, struct lk_drop drop)
 {
-    const struct ids at = ids_here(SLICES);
+    const struct ids at = ids_here(SLICES, drop);
     const size_t first =
         ((size_t)at.tile * a.queries * a.q_row + at.head * DIM + at.slice * SLICE) *
         PARTS;
-    query_rows(at, head_of(at, q, k, v, dy, saved, dots, lengths, &a),
+    query_rows(at, head_of(at, q, k, v, dy, saved, dots, lengths, keep, &a),
                rows_of(y, at.tile, a.queries, a.heads * VALUES, at.head * VALUES),
                dq ? dq + first + PART : dq, scale, &a);
 }
@@ -112,6 +118,32 @@ KERNEL void attention_queries(__global const S *restrict q, __global const S *re
 struct results {
     __global S *dk, *dv;
 };
+
+/* Of query t and the ROWS keys: turns scores w into ds and dy . v, dw, into p, a number each
+ * BLOCK; what is dropped or hidden becomes 0. */
+INLINE void weigh_keys(V *w, V *dw, struct ids at, struct head h, int t)
+{
+    const V most = h.saved[t * 2 * PARTS], root = h.saved[(t * 2 + 1) * PARTS];
+    const V dot = h.dots[t * PARTS];
+    const I keys = keys_of(h.length, t), counts = counts_query(h.length, t);
+#if DROP
+    I kept[4];
+    kept_keys(kept, at, t, at.from / 4);
+#endif
+    UNROLL for (int i = 0; i < ROWS; i++)
+    {
+        const I sees = SEES(at.from + i, keys) && counts;
+        const V p = power(w[i * BLOCK] - most) * root;
+        V dp = dw[i * BLOCK] * h.keep, of_v = p;
+#if DROP
+        const I is_kept = pick(kept, (ROWS == 4 ? 0 : at.from % 4) + i);
+        dp = is_kept ? dp : (V)(0);
+        of_v = is_kept ? p : (V)(0);
+#endif
+        w[i * BLOCK] = sees ? p * (dp - dot) : (V)(0);
+        dw[i * BLOCK] = sees ? of_v : (V)(0);
+    }
+}
 
 BODY void key_rows(struct ids at, struct head h, struct results to, real scale,
                    const struct lk_attention *a)
@@ -134,18 +166,8 @@ BODY void key_rows(struct ids at, struct head h, struct results to, real scale,
         const int count = min(BLOCK, end - t);
         multiply(w, x, DIM, h.q, t, count);
         multiply(dw, g, VALUES, h.dy, t, count);
-        for (int i = 0; i < ROWS; i++) {
-            for (int u = 0; u < count; u++) {
-                const V most = h.saved[(t + u) * 2 * PARTS];
-                const V root = h.saved[((t + u) * 2 + 1) * PARTS];
-                const I sees = SEES(at.from + i, keys_of(h.length, t + u)) &&
-                               counts_query(h.length, t + u);
-                const V p = power(w[i * BLOCK + u] - most) * root;
-                const V ds = p * (dw[i * BLOCK + u] - h.dots[(t + u) * PARTS]);
-                w[i * BLOCK + u] = sees ? ds : (V)(0);
-                dw[i * BLOCK + u] = sees ? p : (V)(0);
-            }
-        }
+        for (int u = 0; u < count; u++)
+            weigh_keys(w + u, dw + u, at, h, t + u);
         gather_block(dx, w, shrink, KEY_SLICE, slice_of(h.q, at, KEY_SLICE), t, count, queries,
                      least);
         gather_block(dg, dw, shrink, VALUE_SLICE, slice_of(h.dy, at, VALUE_SLICE), t, count,
@@ -158,7 +180,7 @@ BODY void key_rows(struct ids at, struct head h, struct results to, real scale,
                       KEY_SLICE, (V)(scale), counts);
         if (to.dv)
             write_row(to.dv + (size_t)(at.from + i) * a->v_row * PARTS, dg + i * VALUE_SLICE,
-                      VALUE_SLICE, (V)(1), counts);
+                      VALUE_SLICE, (V)(h.keep), counts);
     }
 }
 
@@ -166,14 +188,15 @@ KERNEL void attention_keys(__global const S *restrict q, __global const S *restr
                            __global const S *restrict v, __global const int *restrict lengths,
                            __global const S *restrict dy, __global const V *restrict saved,
                            __global V *restrict dots, __global S *restrict dk,
-                           __global S *restrict dv, real scale, struct lk_attention a)
+                           __global S *restrict dv, real scale, real keep,
+                           struct lk_attention a, struct lk_drop drop)
 {
-    const struct ids at = ids_here(KEY_SLICES);
+    const struct ids at = ids_here(KEY_SLICES, drop);
     const size_t step = (size_t)at.tile * a.keys;
     const size_t k_at =
         (step * a.k_row + a.k_at + at.head * DIM + at.slice * KEY_SLICE) * PARTS + PART;
     const size_t v_at =
         (step * a.v_row + a.v_at + at.head * VALUES + at.slice * VALUE_SLICE) * PARTS + PART;
     const struct results to = {dk ? dk + k_at : dk, dv ? dv + v_at : dv};
-    key_rows(at, head_of(at, q, k, v, dy, saved, dots, lengths, &a), to, scale, &a);
+    key_rows(at, head_of(at, q, k, v, dy, saved, dots, lengths, keep, &a), to, scale, &a);
 }

@@ -1,6 +1,6 @@
 /* What the kernels of attention are made of: e^x, which time steps count, and products of some
  * rows kept in registers or the first-level cache with rows that are walked. The -D names are
- * those of attention.cl. Needs lib/real.cl, lib/steps.cl. */
+ * those of attention.cl. Needs lib/real.cl, lib/steps.cl, lib/drop.cl. */
 
 #define LOWEST ((V)(-NUMBER(1e30)))
 #define LOOP(count) _Pragma(LOOP_TEXT(unroll count))
@@ -76,12 +76,13 @@ INLINE I keys_of(I length, int t)
 
 struct ids {
     int from, head, slice, tile; /* from: the first of ROWS queries or keys */
+    struct lk_drop drop;         /* what is left out there */
 };
 
-INLINE struct ids ids_here(const int slices)
+INLINE struct ids ids_here(const int slices, struct lk_drop drop)
 {
     return (struct ids){get_group_id(0) * ROWS, get_group_id(1) / slices,
-                        get_group_id(1) % slices, get_group_id(2)};
+                        get_group_id(1) % slices, get_group_id(2), drop};
 }
 
 INLINE I counts_query(I length, int t)
@@ -91,6 +92,34 @@ INLINE I counts_query(I length, int t)
 #else
     return (I)(0) == (I)(0);
 #endif
+}
+
+/* --- dropout ---------------------------------------------------------------------------- */
+
+/* Whether query t keeps its weights for the keys from 4 quad on. */
+INLINE void kept_keys(I kept[4], struct ids at, int t, int quad)
+{
+    draw_kept(kept, at.drop, at.tile, (uint)quad, (uint)at.head << 20 | (uint)t);
+}
+
+/* kept[k], without an array that a GPU would have to keep in memory. */
+INLINE I pick(const I kept[4], int k)
+{
+    I picked = kept[0];
+    for (int i = 1; i < 4; i++)
+        if (k == i)
+            picked = kept[i];
+    return picked;
+}
+
+/* Of query t: zeros for w[u] where key `from` + u is dropped; from: a multiple of 4. */
+INLINE void drop_keys(V *w, struct ids at, int t, int from, int count)
+{
+    for (int u = 0; DROP && u < count; u += 4) {
+        I kept[4];
+        kept_keys(kept, at, t, (from + u) / 4);
+        UNROLL for (int b = 0; b < 4; b++) w[u + b] = kept[b] ? w[u + b] : (V)(0);
+    }
 }
 
 /* --- products of rows ------------------------------------------------------------------- */

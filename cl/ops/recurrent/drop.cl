@@ -3,31 +3,26 @@
  *   recurrent_drop_inputs   y[t][c] = x[t][c] * factor of channel c; y may be x
  *   recurrent_drop_states   slot FACTORS of the state = factor of each unit
  *
- * A factor is `scale` where the element's random number is at least `threshold`, else 0. The
- * number of channel c of sample n is word c % 4 of lk_random(key, purpose, n, c / 4), that of
- * unit u is word u % 4 of lk_random(key, purpose, n, 2^32 + u / 4); n counts over the whole
- * batch, from `first` on this device.
+ * A factor is `scale` where the element is kept, else 0. Channel c is in the quadruple
+ * (c / 4, 0) of lib/drop.cl, unit u in (u / 4, 1).
  * Group ids: 0: quadruple of channels or units; 1: tile, or group of tiles as in state.cl.
  */
 #include "lib/real.cl"
 #include "lib/random.cl"
 #include "ops/recurrent/state.cl"
+#include "lib/drop.cl"
 
 /* The factors of quadruple `quad` of the samples of a tile. */
-INLINE void draw(V factors[4], struct lk_recurrent_drop d, real scale, int tile, int quad,
-                 int is_state)
+INLINE void draw(V factors[4], struct lk_drop d, real scale, int tile, int quad, int is_state)
 {
-    const int start =
-        d.first + tile / d.shard_tiles * d.shard_samples + tile % d.shard_tiles * LANES;
-    const struct random4 r = random_bits((uint)d.key_low, (uint)d.key_high, RANDOM_DROPOUT,
-                                         (uint)start + LANES_HERE, (uint)quad, (uint)is_state);
-    const U bits[4] = {r.v0, r.v1, r.v2, r.v3};
+    I kept[4];
+    draw_kept(kept, d, tile, (uint)quad, (uint)is_state);
     for (int k = 0; k < 4; k++)
-        factors[k] = TO_I(bits[k] >= (U)(uint)d.threshold) ? (V)scale : (V)0;
+        factors[k] = kept[k] ? (V)scale : (V)0;
 }
 
 KERNEL void recurrent_drop_inputs(__global const S *x, __global S *y, int steps, int channels,
-                                  struct lk_recurrent_drop d, real scale)
+                                  struct lk_drop d, real scale)
 {
     const int quad = get_group_id(0), tile = get_group_id(1);
     const size_t begin = (size_t)tile * steps * channels * PARTS + PART;
@@ -41,7 +36,7 @@ KERNEL void recurrent_drop_inputs(__global const S *x, __global S *y, int steps,
 }
 
 KERNEL void recurrent_drop_states(__global real *workspace, struct lk_recurrent a,
-                                  struct lk_recurrent_drop d, real scale)
+                                  struct lk_drop d, real scale)
 {
     const int quad = get_group_id(0);
     const struct walk w = walk_of(a, workspace, 0, get_group_id(1));

@@ -65,7 +65,8 @@ static enum lk_status create_stepper(struct meter *m)
                                              .real = LK_F32,
                                              .seed = 1,
                                              .optimizer = "adam",
-                                             .choices = m->choices};
+                                             .choices = m->choices,
+                                             .lists_rows = true};
     LK_TRY(lk_stepper_create(&config, &m->stepper));
     LK_TRY(lk_stepper_build(m->stepper));
     m->replica = lk_stepper_replica(m->stepper);
@@ -161,6 +162,7 @@ static enum lk_status enqueue_update(struct meter *m, int shards)
         const struct lk_bucket bucket = lk_replica_bucket(m->replica, b);
         const struct lk_update update = {.first = bucket.first,
                                          .count = bucket.count,
+                                         .is_list = bucket.list_stride > 0,
                                          .scale = 1.0 / (double)samples_of(m, shards),
                                          .lr = 1e-3,
                                          .step = m->step};

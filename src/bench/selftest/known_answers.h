@@ -44,6 +44,12 @@ struct lk_known_answer {
 void lk_known_recurrent(const struct lk_known_answer *known, const struct lk_known_arrays *data,
                         double *y, double *dx);
 
+/* expect of operations on whole arrays, as the table uses them. */
+typedef void lk_known_function(const struct lk_known_answer *known,
+                               const struct lk_known_arrays *data, double *y, double *dx);
+lk_known_function lk_known_constant, lk_known_math, lk_known_pick, lk_known_reduce,
+    lk_known_matmul;
+
 /* Ends with a row without an operation. */
 extern const struct lk_known_answer lk_known_answers[];
 

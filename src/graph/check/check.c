@@ -256,20 +256,22 @@ static enum lk_status check_once(const struct lk_check_config *c, struct lk_sche
 
 /* Whether the operation is checked. Drawing and reading the weights of a larger layer would
  * delay training by seconds, and take memory that no plan has counted. */
-static bool is_checked(const struct lk_scheduled_op *scheduled)
+static bool is_checked(const struct lk_check_config *c, const struct lk_scheduled_op *scheduled)
 {
     double weights = 0;
+    if (c->is_placed && lk_node_place(scheduled->node) != c->place)
+        return false;
     for (int j = 0; j < scheduled->shapes.params; j++)
         weights += (double)lk_shape_count(&scheduled->shapes.param[j].shape);
     return scheduled->shapes.scales && scheduled->has_backward &&
            sizeof(float) * weights <= MOST_BYTES;
 }
 
-static int count_checked(const struct lk_schedule *schedule)
+static int count_checked(const struct lk_check_config *c, const struct lk_schedule *schedule)
 {
     int count = 0;
     for (int i = 0; i < schedule->op_count; i++)
-        count += is_checked(&schedule->ops[i]);
+        count += is_checked(c, &schedule->ops[i]);
     return count;
 }
 
@@ -280,9 +282,9 @@ static enum lk_status check_all(const struct lk_check_config *c, struct lk_sched
     if (!outcomes)
         return lk_fail_memory("a check's outcomes",
                               (size_t)schedule->op_count * sizeof *outcomes);
-    lk_progress_begin(LK_TASK_CHECK, count_checked(schedule));
+    lk_progress_begin(LK_TASK_CHECK, count_checked(c, schedule));
     for (int i = schedule->op_count - 1; i >= 0 && status == LK_OK; i--)
-        if (is_checked(&schedule->ops[i])) {
+        if (is_checked(c, &schedule->ops[i])) {
             status = check_once(c, schedule, i, outcomes);
             lk_progress_add(LK_TASK_CHECK, 1);
         }

@@ -8,9 +8,11 @@
 struct lk_check_config {
     struct lk_device *device;
     const struct lk_node *loss;
-    bool stores_half;           /* as lk_op_setup */
-    int64_t batch;              /* most samples at a time */
-    int shards;                 /* of such a batch */
+    bool stores_half; /* as lk_op_setup */
+    int64_t batch;    /* most samples at a time */
+    int shards;       /* of such a batch */
+    bool is_placed;   /* of a group: only operations of `place` */
+    int place;
     struct lk_choices *choices; /* of the algorithms that are checked */
 };
 

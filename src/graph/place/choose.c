@@ -17,6 +17,8 @@ struct choosing {
     struct lk_device *const *devices;
     int count, in_flight;
     struct lk_replica *whole; /* on the first device */
+    const struct lk_measured_ops *measured;
+    double per_ms; /* estimated work of a measured millisecond; 0: nothing was measured */
     struct lk_place_search search;
 };
 
@@ -46,6 +48,26 @@ static int64_t count_parameters(const struct lk_scheduled_op *op)
     return count;
 }
 
+/* What is measured is put in units of estimated work, in which all else is. */
+static void find_unit(struct choosing *c)
+{
+    const struct lk_measured_ops *measured = c->measured;
+    double ms = 0, work = 0;
+    if (!measured || measured->count != c->whole->schedule.op_count)
+        return;
+    for (int i = 0; i < measured->count; i++) {
+        ms += measured->ms[i];
+        work += measured->ms[i] > 0 ? lk_place_work(c->whole, i) : 0;
+    }
+    c->per_ms = ms > 0 ? work / ms : 0;
+}
+
+static double work_of(const struct choosing *c, int i)
+{
+    return c->per_ms > 0 && c->measured->ms[i] > 0 ? c->per_ms * c->measured->ms[i]
+                                                   : lk_place_work(c->whole, i);
+}
+
 /* Memory is estimated as if nothing were computed again: proposals that hold less are made from
  * it, and planned to the byte. */
 static struct lk_place_op describe(const struct choosing *c, int i)
@@ -58,7 +80,7 @@ static struct lk_place_op describe(const struct choosing *c, int i)
     const bool has_weights = op->shapes.params > 0;
     const int first = has_weights ? lk_schedule_first_use(s, i) : i;
     const double weights = (double)count_parameters(op) * real;
-    struct lk_place_op made = {.work = lk_place_work(c->whole, i),
+    struct lk_place_op made = {.work = work_of(c, i),
                                .crosses =
                                    value * per_byte * (s->values[op->y].wants_gradient ? 2 : 1),
                                .has_gradient = s->values[op->y].wants_gradient,
@@ -78,7 +100,8 @@ static struct lk_place_op describe(const struct choosing *c, int i)
     return made;
 }
 
-/* Compute units tell devices of one kind apart, of which one is a part of a larger one. */
+/* Describes the schedule. Compute units tell devices of one kind apart, of which one is a part
+ * of a larger one. */
 static enum lk_status begin_search(struct choosing *c)
 {
     struct lk_place_search *search = &c->search;
@@ -97,7 +120,12 @@ static enum lk_status begin_search(struct choosing *c)
         described[i].weights /= search->speeds[0];
     }
     search->ops = described;
-    LK_TRY(lk_place_search_begin(search));
+    search->micro_batches = c->measured ? c->measured->micro_batches : 0;
+    return lk_place_search_begin(search);
+}
+
+static enum lk_status propose(struct lk_place_search *search)
+{
     LK_TRY(lk_place_propose_branches(search));
     LK_TRY(lk_place_propose_cuts(search));
     lk_place_sort(search);
@@ -211,22 +239,33 @@ static enum lk_status take_best(const struct choosing *c)
     return LK_OK;
 }
 
-static enum lk_status choose(struct choosing *c)
+static enum lk_status begin(struct choosing *c)
 {
     struct lk_replica_config whole = c->config;
     whole.device = c->devices[0];
     whole.places = 0;
     whole.recompute = LK_RECOMPUTE_OFF;
     LK_TRY(lk_replica_make(&whole, &c->whole));
-    LK_TRY(begin_search(c));
+    find_unit(c);
+    return begin_search(c);
+}
+
+static enum lk_status choose(struct choosing *c)
+{
+    LK_TRY(begin(c));
+    LK_TRY(propose(&c->search));
     return take_best(c);
 }
 
 enum lk_status lk_group_choose(const struct lk_replica_config *config,
-                               struct lk_device *const *devices, int count, int in_flight)
+                               struct lk_device *const *devices, int count, int in_flight,
+                               const struct lk_measured_ops *measured)
 {
-    struct choosing c = {
-        .config = *config, .devices = devices, .count = count, .in_flight = in_flight};
+    struct choosing c = {.config = *config,
+                         .devices = devices,
+                         .count = count,
+                         .in_flight = in_flight,
+                         .measured = measured};
     clear_places(config->outputs[0]->graph);
     if (count == 1)
         return LK_OK;
@@ -234,6 +273,52 @@ enum lk_status lk_group_choose(const struct lk_replica_config *config,
     const enum lk_status status = choose(&c);
     if (status != LK_OK)
         clear_places(config->outputs[0]->graph);
+    lk_replica_destroy(c.whole);
+    lk_place_search_clear(&c.search);
+    lk_choices_destroy(c.config.choices);
+    return status;
+}
+
+/* --- estimating ----------------------------------------------------------------------------
+ */
+
+static enum lk_status estimate_step(struct choosing *c, struct lk_group_estimate *estimate)
+{
+    struct lk_place_search *search = &c->search;
+    const struct lk_schedule *s = &c->whole->schedule;
+    struct lk_place_walk walk;
+    void *memory = NULL;
+    if (c->per_ms == 0)
+        return lk_fail(LK_E_UNSUPPORTED, "no operation was measured");
+    LK_TRY(lk_arena_allocate(&search->arena, (size_t)(s->op_count + 1) * sizeof(int), &memory));
+    int *places = memory;
+    for (int i = 0; i < s->op_count; i++)
+        places[i] = lk_node_place(s->ops[i].node);
+    if (!lk_place_walk(search, places, &walk))
+        return lk_fail(LK_E_UNSUPPORTED, "the graph cannot be divided so");
+    const double unit = c->per_ms / search->speeds[0];
+    const int times = c->measured->micro_batches > 0 ? c->measured->micro_batches : 1;
+    *estimate = (struct lk_group_estimate){.step_ms = lk_place_step(search, &walk) / unit};
+    for (int i = 0; i < s->op_count; i++)
+        estimate->alone_ms += times * search->ops[i].work / c->per_ms;
+    for (int p = 0; p < c->count; p++) {
+        estimate->busy_ms[p] = times * walk.busy[p] / unit;
+        estimate->crossing_ms[p] = times * walk.crossing[p] / unit;
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_group_estimate(const struct lk_replica_config *config,
+                                 struct lk_device *const *devices, int count,
+                                 const struct lk_measured_ops *measured,
+                                 struct lk_group_estimate *estimate)
+{
+    struct choosing c = {
+        .config = *config, .devices = devices, .count = count, .measured = measured};
+    LK_TRY(lk_choices_copy(config->choices, &c.config.choices));
+    enum lk_status status = begin(&c);
+    if (status == LK_OK)
+        status = estimate_step(&c, estimate);
     lk_replica_destroy(c.whole);
     lk_place_search_clear(&c.search);
     lk_choices_destroy(c.config.choices);

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "graph/place/checked_copy.h"
 #include "graph/replica_internal.h"
-#include <string.h>
 
 /* --- the operations ------------------------------------------------------------------------
  */
@@ -26,8 +26,8 @@ static enum lk_status send(struct lk_crossing_end *end, const struct lk_buffer *
 {
     struct lk_transfer_buffer *to = end->departs ? end->value : end->gradient;
     const size_t bytes = end->departs ? end->bytes : end->gradient_bytes;
-    LK_TRY(lk_buffer_enqueue_copy(from, lk_transfer_buffer_on_device(to), bytes));
-    LK_TRY(lk_transfer_buffer_enqueue_to_host(to, bytes));
+    LK_TRY(lk_checked_copy_send(end->checked, from, lk_transfer_buffer_on_device(to), bytes));
+    LK_TRY(lk_transfer_buffer_enqueue_to_host(to, lk_checked_bytes(bytes)));
     end->is_sent = true;
     return LK_OK;
 }
@@ -39,18 +39,29 @@ static enum lk_status depart(const struct lk_op_setup *setup, const struct lk_op
     return send(end, end->weights ? end->weights : run->x[0]);
 }
 
+/* The host gets the memory for what comes next at once, behind the copy from it alone: later it
+ * would wait for all that the device has been given by then. */
+static enum lk_status get_ready(struct lk_transfer_buffer *in, size_t bytes)
+{
+    return lk_transfer_buffer_enqueue_to_host(in, lk_checked_bytes(bytes));
+}
+
 static enum lk_status come_back(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     const struct lk_crossing_end *end = setup->state;
-    return lk_buffer_enqueue_copy(lk_transfer_buffer_on_device(end->gradient),
-                                  end->weights ? run->dw[0] : run->dx[0], end->gradient_bytes);
+    LK_TRY(lk_checked_copy_receive(end->checked, lk_transfer_buffer_on_device(end->gradient),
+                                   end->weights ? run->dw[0] : run->dx[0], end->gradient_bytes,
+                                   lk_sent_slot((struct lk_sent){end->number, true})));
+    return get_ready(end->gradient, end->gradient_bytes);
 }
 
 static enum lk_status arrive(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     const struct lk_crossing_end *end = setup->state;
-    return lk_buffer_enqueue_copy(lk_transfer_buffer_on_device(end->value),
-                                  end->weights ? end->weights : run->y, end->bytes);
+    LK_TRY(lk_checked_copy_receive(end->checked, lk_transfer_buffer_on_device(end->value),
+                                   end->weights ? end->weights : run->y, end->bytes,
+                                   lk_sent_slot((struct lk_sent){end->number, false})));
+    return get_ready(end->value, end->bytes);
 }
 
 static enum lk_status send_back(const struct lk_op_setup *setup, const struct lk_op_run *run)
@@ -87,6 +98,26 @@ const struct lk_op lk_op_arrive = {.name = "arrive",
 void lk_replica_join(struct lk_replica *replica, struct lk_replica *const *group)
 {
     replica->group = group;
+}
+
+void lk_crossings_check(struct lk_replica *replica, struct lk_checked_copy *checked)
+{
+    replica->checked = checked;
+}
+
+int lk_crossing_slots(const struct lk_replica *replica)
+{
+    return 2 * replica->crossing_count;
+}
+
+int lk_sent_slot(struct lk_sent sent)
+{
+    return 2 * sent.number + sent.in_backward;
+}
+
+struct lk_sent lk_sent_of_slot(int slot)
+{
+    return (struct lk_sent){.number = slot / 2, .in_backward = slot % 2};
 }
 
 struct lk_replica *lk_group_member(const struct lk_replica *any, int place)
@@ -144,6 +175,8 @@ static enum lk_status build_end(struct lk_replica *replica, int i)
     const int number = lk_crossing_of(replica, i);
     struct lk_crossing_end *end = &replica->ends[number];
     struct lk_device *device = replica->config.device;
+    end->number = number;
+    end->checked = replica->checked;
     end->departs = scheduled->op == &lk_op_depart;
     replica->prepared[i].setup.state = end;
     if (replica->crossings[number].value < 0)
@@ -151,11 +184,12 @@ static enum lk_status build_end(struct lk_replica *replica, int i)
     else
         end->bytes = end->gradient_bytes =
             lk_recompute_bytes(replica, end->departs ? scheduled->x[0] : scheduled->y);
-    LK_TRY(lk_transfer_buffer_create(
-        device, end->bytes, end->departs ? LK_DEVICE_WRITES : LK_HOST_WRITES, &end->value));
+    LK_TRY(lk_transfer_buffer_create(device, lk_checked_bytes(end->bytes),
+                                     end->departs ? LK_DEVICE_WRITES : LK_HOST_WRITES,
+                                     &end->value));
     if (!replica->crossings[number].has_gradient)
         return LK_OK;
-    return lk_transfer_buffer_create(device, end->gradient_bytes,
+    return lk_transfer_buffer_create(device, lk_checked_bytes(end->gradient_bytes),
                                      end->departs ? LK_HOST_WRITES : LK_DEVICE_WRITES,
                                      &end->gradient);
 }
@@ -206,6 +240,15 @@ const struct lk_crossing *lk_crossing_get(const struct lk_replica *replica, int 
     return &replica->crossings[number];
 }
 
+const char *lk_crossing_name(const struct lk_replica *replica, int number)
+{
+    const struct lk_schedule *s = &replica->schedule;
+    for (int i = 0; i < s->op_count; i++)
+        if (lk_crossing_of(replica, i) == number)
+            return s->ops[i].node->name;
+    return "";
+}
+
 bool lk_crossing_take_sent(struct lk_replica *replica, struct lk_sent *sent)
 {
     for (int c = 0; c < replica->crossing_count; c++)
@@ -219,7 +262,7 @@ bool lk_crossing_take_sent(struct lk_replica *replica, struct lk_sent *sent)
 
 /* Both devices' turns end: what comes in next turn goes through the same memory. */
 enum lk_status lk_crossing_move(struct lk_replica *from, struct lk_replica *to,
-                                struct lk_sent sent, double *seconds, double *moved)
+                                struct lk_sent sent, struct lk_crossing_tally *tally)
 {
     struct lk_crossing_end *source_end = &from->ends[sent.number],
                            *end = &to->ends[sent.number];
@@ -227,15 +270,17 @@ enum lk_status lk_crossing_move(struct lk_replica *from, struct lk_replica *to,
         sent.in_backward ? source_end->gradient : source_end->value;
     struct lk_transfer_buffer *in = sent.in_backward ? end->gradient : end->value;
     const size_t bytes = sent.in_backward ? end->gradient_bytes : end->bytes;
+    const size_t all = lk_checked_bytes(bytes);
     void *source = NULL, *target = NULL;
-    LK_TRY(lk_transfer_buffer_enqueue_to_host(in, bytes));
+    LK_TRY(lk_transfer_buffer_enqueue_to_host(in, all));
     LK_TRY(lk_transfer_buffer_wait(in, &target));
     LK_TRY(lk_transfer_buffer_wait(out, &source));
     const double start = lk_seconds();
-    memcpy(target, source, bytes);
-    *seconds += lk_seconds() - start;
-    *moved += (double)bytes;
-    LK_TRY(lk_transfer_buffer_enqueue_to_device(in, bytes));
+    if (!lk_checked_copy_move(source, target, bytes))
+        tally->changed = lk_sent_slot(sent) + 1;
+    tally->seconds += lk_seconds() - start;
+    tally->bytes += (double)bytes;
+    LK_TRY(lk_transfer_buffer_enqueue_to_device(in, all));
     LK_TRY(lk_transfer_buffer_enqueue_to_device(out, 0));
     *(sent.in_backward ? &end->has_gradient : &end->has_value) = true;
     return LK_OK;

@@ -2,8 +2,11 @@
 #include "graph/place/group.h"
 
 #include "base/fail.h"
+#include "base/log.h"
 #include "graph/crossing.h"
+#include "graph/place/checked_copy.h"
 #include "graph/place/stretches.h"
+#include "graph/replica_internal.h"
 #include <stdlib.h>
 
 /* A replica that takes one micro-batch after the other through its place. */
@@ -17,9 +20,10 @@ struct runner {
 /* The replicas of a place, and the micro-batches that it takes next. */
 struct place {
     struct runner runners[LK_MOST_IN_FLIGHT];
-    int next, next_backward;
+    int next, next_backward, next_fetched;
     struct lk_stretches stretches;
-    double crossing_seconds, crossing_bytes; /* of what it has sent in the step */
+    struct lk_crossing_tally sent; /* in the step */
+    struct lk_checked_copy *checked;
 };
 
 /* What was sent and has to be moved, in the order in which it was enqueued. */
@@ -36,6 +40,7 @@ struct lk_group {
     struct lk_replica *members[LK_MOST_PLACES]; /* that have weights */
     struct place places[LK_MOST_PLACES];
     const struct lk_group_work *work;
+    int64_t step;                   /* the last */
     struct parcel *parcels, *spare; /* to be moved; not in use */
 };
 
@@ -51,6 +56,23 @@ static enum lk_status check_tiles(const struct lk_group *group, int place)
                    "devices of a group hold %d and %d samples in a batch tile, so nothing can "
                    "cross between them",
                    first->lanes, own->lanes);
+}
+
+/* All replicas of a place have activations and inputs of their own at the same time. Each by
+ * itself was found to fit. */
+static enum lk_status check_room(const struct lk_group *group, int place)
+{
+    const struct lk_replica *first = group->places[place].runners[0].replica;
+    const struct lk_replica_bytes bytes = lk_replica_bytes(first);
+    const double there = lk_replica_bytes_there(group->places[place].stretches.device);
+    const double all = (double)bytes.total +
+                       (double)(bytes.activations + bytes.inputs) * (group->in_flight - 1);
+    if (group->in_flight == 1 || all <= there)
+        return LK_OK;
+    return lk_fail(LK_E_DEVICE_MEMORY,
+                   "place %d of a group: %d micro-batches on their way need %.1f MB of device "
+                   "memory, %.1f MB are there",
+                   place, group->in_flight, 1e-6 * all, 1e-6 * there);
 }
 
 /* The first replica of a place has what all of them share. */
@@ -73,6 +95,7 @@ static enum lk_status create_place(struct lk_group *group,
         own.optimizer_arrays = own.gradient_sums = 0;
     }
     group->members[place] = runners[0].replica;
+    LK_TRY(check_room(group, place));
     return check_tiles(group, place);
 }
 
@@ -123,9 +146,16 @@ enum lk_status lk_group_create(const struct lk_replica_config *config,
 
 enum lk_status lk_group_build(struct lk_group *group)
 {
-    for (int p = 0; p < group->count; p++)
-        for (int i = 0; i < group->in_flight; i++)
-            LK_TRY(lk_replica_build(group->places[p].runners[i].replica));
+    const int slots = lk_crossing_slots(group->places[0].runners[0].replica);
+    for (int p = 0; p < group->count; p++) {
+        struct place *place = &group->places[p];
+        if (slots > 0)
+            LK_TRY(lk_checked_copy_create(place->stretches.device, slots, &place->checked));
+        for (int i = 0; i < group->in_flight; i++) {
+            lk_crossings_check(place->runners[i].replica, place->checked);
+            LK_TRY(lk_replica_build(place->runners[i].replica));
+        }
+    }
     return LK_OK;
 }
 
@@ -146,6 +176,7 @@ void lk_group_destroy(struct lk_group *group)
         lk_stretches_clear(&group->places[p].stretches);
         for (int i = group->in_flight - 1; i >= 0; i--)
             lk_replica_destroy(group->places[p].runners[i].replica);
+        lk_checked_copy_destroy(group->places[p].checked);
     }
     free_parcels(group->parcels);
     free_parcels(group->spare);
@@ -157,6 +188,12 @@ int lk_group_count(const struct lk_group *group)
     return group->count;
 }
 
+void lk_group_set_loss_scale(struct lk_group *group, int place, const struct lk_buffer *scale)
+{
+    for (int i = 0; i < group->in_flight; i++)
+        lk_replica_set_loss_scale(group->places[place].runners[i].replica, scale);
+}
+
 struct lk_replica *lk_group_replica(struct lk_group *group, int place)
 {
     return group->places[place].runners[0].replica;
@@ -164,15 +201,17 @@ struct lk_replica *lk_group_replica(struct lk_group *group, int place)
 
 /* --- running ------------------------------------------------------------------------------ */
 
-/* The runner of a place that is at a micro-batch, or (-1) one that is free; NULL: none is. */
+/* Micro-batches go to the runners of a place in turns. */
+static struct runner *runner_of(struct lk_group *group, int place, int index)
+{
+    return &group->places[place].runners[index % group->in_flight];
+}
+
+/* The runner of a place that is at a micro-batch; NULL: none is. */
 static struct runner *find_runner(struct lk_group *group, int place, int index)
 {
-    for (int i = 0; i < group->in_flight; i++) {
-        struct runner *runner = &group->places[place].runners[i];
-        if (runner->index == index && (index >= 0 || runner->parcels == 0))
-            return runner;
-    }
-    return NULL;
+    struct runner *runner = runner_of(group, place, index);
+    return runner->index == index ? runner : NULL;
 }
 
 /* Puts what a runner has sent behind all that is to be moved. */
@@ -247,8 +286,8 @@ static enum lk_status begin(struct lk_group *group, int place, bool *has_begun)
 {
     const struct lk_group_work *work = group->work;
     struct place *here = &group->places[place];
-    struct runner *runner = find_runner(group, place, -1);
-    *has_begun = runner && here->next < work->micro_batches;
+    struct runner *runner = runner_of(group, place, here->next);
+    *has_begun = here->next < work->micro_batches && runner->index < 0 && runner->parcels == 0;
     if (!*has_begun)
         return LK_OK;
     runner->index = here->next++;
@@ -292,54 +331,142 @@ static enum lk_status advance(struct lk_group *group)
     return LK_OK;
 }
 
-/* Moves the first parcel whose receiver has begun with its micro-batch. Only this waits for a
- * device, when all devices have been given what they can do. */
-static enum lk_status move_first(struct lk_group *group)
+/* Before it waits, reads the samples of the micro-batches that begin next, so that devices need
+ * not wait for them then: a replica has room for the next beside those that it works on. */
+static enum lk_status fetch_ahead(struct lk_group *group)
 {
-    const struct lk_replica *any = group->places[0].runners[0].replica;
-    for (struct parcel **at = &group->parcels; *at; at = &(*at)->next) {
-        struct parcel *parcel = *at;
-        const struct lk_crossing *crossing = lk_crossing_get(any, parcel->sent.number);
-        const int to = parcel->place == crossing->from ? crossing->to : crossing->from;
-        const struct runner *runner = find_runner(group, to, parcel->index);
-        if (!runner)
+    const struct lk_group_work *work = group->work;
+    for (int p = 0; p < group->count && work->fetch; p++) {
+        struct place *here = &group->places[p];
+        if (here->next_fetched > here->next || here->next == work->micro_batches)
             continue;
-        struct place *from = &group->places[parcel->place];
-        LK_TRY(lk_crossing_move(parcel->from->replica, runner->replica, parcel->sent,
-                                &from->crossing_seconds, &from->crossing_bytes));
-        parcel->from->parcels--;
-        *at = parcel->next;
-        parcel->next = group->spare;
-        group->spare = parcel;
-        return LK_OK;
+        here->next_fetched = here->next + 1;
+        LK_TRY(work->fetch(work->context, runner_of(group, p, here->next)->replica, p,
+                           here->next));
     }
-    return lk_fail(LK_E_UNSUPPORTED, "devices of a group wait for each other");
+    return LK_OK;
 }
 
-static void reset(struct lk_group *group, const struct lk_group_work *work)
+static void count_down(struct lk_group *group, struct parcel **at)
+{
+    struct parcel *parcel = *at;
+    parcel->from->parcels--;
+    *at = parcel->next;
+    parcel->next = group->spare;
+    group->spare = parcel;
+}
+
+/* The replica that gets a parcel, once it is at that micro-batch; NULL: not yet. */
+static struct lk_replica *receiver_of(struct lk_group *group, const struct parcel *parcel)
+{
+    const struct lk_replica *any = group->places[0].runners[0].replica;
+    const struct lk_crossing *crossing = lk_crossing_get(any, parcel->sent.number);
+    const int to = parcel->place == crossing->from ? crossing->to : crossing->from;
+    const struct runner *runner = find_runner(group, to, parcel->index);
+    return runner ? runner->replica : NULL;
+}
+
+/* The next parcel to be moved: the first, but gradients of weights only when nothing else is
+ * there, since their device needs them last. NULL: none can be. */
+static struct parcel **next_parcel(struct lk_group *group)
+{
+    const struct lk_replica *any = group->places[0].runners[0].replica;
+    struct parcel **last = NULL;
+    for (struct parcel **at = &group->parcels; *at; at = &(*at)->next) {
+        if (!receiver_of(group, *at))
+            continue;
+        if (!(*at)->sent.in_backward || lk_crossing_get(any, (*at)->sent.number)->value >= 0)
+            return at;
+        last = last ? last : at;
+    }
+    return last;
+}
+
+/* Moves a parcel. Only this waits for a device, when all devices have been given what they can
+ * do. */
+static enum lk_status move_next(struct lk_group *group)
+{
+    struct parcel **at = next_parcel(group);
+    if (!at)
+        return lk_fail(LK_E_UNSUPPORTED, "devices of a group wait for each other");
+    LK_TRY(lk_crossing_move((*at)->from->replica, receiver_of(group, *at), (*at)->sent,
+                            &group->places[(*at)->place].sent));
+    count_down(group, at);
+    return LK_OK;
+}
+
+static enum lk_status reset(struct lk_group *group, const struct lk_group_work *work)
 {
     group->work = work;
+    group->step = work->step;
     for (int p = 0; p < group->count; p++) {
         struct place *place = &group->places[p];
-        place->next = place->next_backward = place->stretches.count = 0;
-        place->crossing_seconds = place->crossing_bytes = 0;
+        place->next = place->next_backward = place->next_fetched = 0;
+        place->stretches.count = 0;
+        place->sent = (struct lk_crossing_tally){0};
         for (int i = 0; i < group->in_flight; i++)
             place->runners[i].index = -1;
+        if (place->checked)
+            LK_TRY(lk_checked_copy_begin(place->checked));
     }
+    return LK_OK;
+}
+
+static enum lk_status end_checks(struct lk_group *group)
+{
+    for (int p = 0; p < group->count; p++)
+        if (group->places[p].checked)
+            LK_TRY(lk_checked_copy_end(group->places[p].checked));
+    return LK_OK;
 }
 
 enum lk_status lk_group_run(struct lk_group *group, const struct lk_group_work *work)
 {
-    reset(group, work);
+    LK_TRY(reset(group, work));
     for (;;) {
         bool all_done = true;
         LK_TRY(advance(group));
         for (int p = 0; p < group->count; p++)
             all_done &= group->places[p].next_backward == work->micro_batches;
         if (all_done && !group->parcels)
-            return LK_OK;
-        LK_TRY(move_first(group));
+            return end_checks(group);
+        LK_TRY(fetch_ahead(group));
+        LK_TRY(move_next(group));
     }
+}
+
+/* --- what a step has told ------------------------------------------------------------------
+ */
+
+static void tell_changed(const struct lk_group *group, int slot)
+{
+    const struct lk_replica *any = group->places[0].runners[0].replica;
+    const struct lk_sent sent = lk_sent_of_slot(slot);
+    const struct lk_crossing *crossing = lk_crossing_get(any, sent.number);
+    lk_log(LK_LOG_WARNING,
+           "devices %d and %d of a group: %s %s of '%s' changed on the way in step %lld",
+           crossing->from, crossing->to, sent.in_backward ? "gradients of" : "the",
+           crossing->value < 0 ? "weights" : "values",
+           lk_crossing_name(group->places[crossing->from].runners[0].replica, sent.number),
+           (long long)group->step);
+}
+
+enum lk_status lk_group_check(struct lk_group *group, bool *is_right)
+{
+    int told = -1;
+    for (int p = 0; p < group->count; p++) {
+        const struct place *place = &group->places[p];
+        int slot = -1; /* found by the receiver, to which what the host has found went on */
+        if (place->checked)
+            LK_TRY(lk_checked_copy_wait(place->checked, &slot));
+        if (slot < 0)
+            slot = place->sent.changed - 1;
+        if (slot >= 0 && slot != told)
+            tell_changed(group, slot);
+        told = slot >= 0 ? slot : told;
+    }
+    *is_right = told < 0;
+    return LK_OK;
 }
 
 /* The step of a group is as long as that of the device that is at work the longest. */
@@ -354,6 +481,6 @@ struct lk_place_times lk_group_times(const struct lk_group *group, int place)
     }
     return (struct lk_place_times){.compute_ms = 1e3 * busy,
                                    .idle_ms = 1e3 * (span - busy),
-                                   .crossing_ms = 1e3 * here->crossing_seconds,
-                                   .crossing_bytes = here->crossing_bytes};
+                                   .crossing_ms = 1e3 * here->sent.seconds,
+                                   .crossing_bytes = here->sent.bytes};
 }

@@ -30,6 +30,9 @@ void lk_group_destroy(struct lk_group *group);
 
 int lk_group_count(const struct lk_group *group);
 
+/* As lk_replica_set_loss_scale(), of all replicas of a place. */
+void lk_group_set_loss_scale(struct lk_group *group, int place, const struct lk_buffer *scale);
+
 /* The replica of a place that has the weights and the gradients. Of each parameter that of one
  * place has the values; in the others it is_elsewhere or is_borrowed. */
 struct lk_replica *lk_group_replica(struct lk_group *group, int place);
@@ -53,6 +56,8 @@ struct lk_group_work {
     void *context;
     int64_t step;
     int micro_batches;
+    /* reads samples ahead, for a load of them that comes later; NULL: nothing does */
+    enum lk_status (*fetch)(void *context, struct lk_replica *replica, int place, int index);
     enum lk_status (*load)(void *context, struct lk_replica *replica, int place, int index);
     enum lk_status (*forwarded)(void *context, struct lk_replica *replica, int place,
                                 int index);
@@ -66,6 +71,10 @@ struct lk_group_work {
  * the calls do */
 LK_MUST_CHECK enum lk_status lk_group_run(struct lk_group *group,
                                           const struct lk_group_work *work);
+
+/* Whether all that crossed in the last step has arrived as it was sent; if not, logs what has
+ * changed. Waits for the devices to end the step. fails: LK_E_DEVICE */
+LK_MUST_CHECK enum lk_status lk_group_check(struct lk_group *group, bool *is_right);
 
 /* Of the last step, once its results have come. */
 struct lk_place_times lk_group_times(const struct lk_group *group, int place);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A step is taken to have so many micro-batches, one behind the other. */
+/* A step is taken to have so many micro-batches, where their number is not known. */
 enum { MICRO_BATCHES = 4 };
 
 enum lk_status lk_place_search_begin(struct lk_place_search *search)
@@ -34,7 +34,8 @@ void lk_place_search_clear(struct lk_place_search *search)
  * order of the schedule. */
 struct walk {
     double busy[LK_MOST_PLACES]; /* time of each place's own work, and what it sends and gets */
-    double free[LK_MOST_PLACES]; /* when it has done what it has begun */
+    double crossing[LK_MOST_PLACES];  /* the latter alone */
+    double free[LK_MOST_PLACES];      /* when it has done what it has begun */
     uint32_t follows[LK_MOST_PLACES]; /* places that get something from it */
     int crossings;
 };
@@ -58,6 +59,16 @@ static bool crosses_alone(const struct lk_place_search *search, const int *place
     return false;
 }
 
+/* Something crosses, which takes so long at either end. */
+static void cross(struct walk *walk, int from, int to, double each)
+{
+    walk->busy[from] += each;
+    walk->busy[to] += each;
+    walk->crossing[from] += each;
+    walk->crossing[to] += each;
+    walk->crossings++;
+}
+
 /* When the value of `maker` is at the place of operation i, which reads it. It crosses once for
  * all that read it there, but for those whose gradients cross by themselves. */
 static double arrive(struct lk_place_search *search, struct walk *walk, const int *places,
@@ -70,10 +81,8 @@ static double arrive(struct lk_place_search *search, struct walk *walk, const in
     if (places[maker] == place)
         return search->finish[maker];
     if (is_alone || *arrival < 0) {
-        walk->busy[place] += each;
-        walk->busy[places[maker]] += each;
+        cross(walk, places[maker], place, each);
         walk->follows[places[maker]] |= UINT32_C(1) << place;
-        walk->crossings++;
     }
     if (!is_alone)
         *arrival = at;
@@ -88,9 +97,7 @@ static bool fetch_weights(const struct lk_place_search *search, struct walk *wal
     const int owner = places[op->first_use];
     if (owner == places[i])
         return true;
-    walk->busy[owner] += op->weights;
-    walk->busy[places[i]] += op->weights;
-    walk->crossings++;
+    cross(walk, owner, places[i], op->weights);
     return op->uses <= 2;
 }
 
@@ -109,10 +116,11 @@ static bool has_circle(const struct lk_place_search *search, const struct walk *
     return false;
 }
 
-double lk_place_estimate(struct lk_place_search *search, const int *places)
+bool lk_place_walk(struct lk_place_search *search, const int *places,
+                   struct lk_place_walk *found)
 {
     struct walk walk = {.crossings = 0};
-    double slowest = 0, last = 0;
+    *found = (struct lk_place_walk){.last = 0};
     for (int i = 0; i < search->op_count * search->places; i++)
         search->arrival[i] = -1;
     for (int i = 0; i < search->op_count; i++) {
@@ -123,19 +131,39 @@ double lk_place_estimate(struct lk_place_search *search, const int *places)
             if (op->makers[j] >= 0)
                 ready = fmax(ready, arrive(search, &walk, places, op->makers[j], i));
         if (!fetch_weights(search, &walk, places, i))
-            return INFINITY;
+            return false;
         search->finish[i] = walk.free[places[i]] = ready + time;
         walk.busy[places[i]] += time;
     }
     for (int p = 0; p < search->places; p++) {
         if (walk.free[p] == 0)
-            return INFINITY;
-        slowest = fmax(slowest, walk.busy[p]);
-        last = fmax(last, walk.free[p]);
+            return false;
+        found->busy[p] = walk.busy[p];
+        found->crossing[p] = walk.crossing[p];
+        found->last = fmax(found->last, walk.free[p]);
     }
-    if (has_circle(search, &walk) || walk.crossings > LK_MOST_PLACE_CROSSINGS)
-        return INFINITY;
-    return (last + (MICRO_BATCHES - 1) * slowest) / MICRO_BATCHES;
+    return !has_circle(search, &walk) && walk.crossings <= LK_MOST_PLACE_CROSSINGS;
+}
+
+static int micro_batches_of(const struct lk_place_search *search)
+{
+    return search->micro_batches > 0 ? search->micro_batches : MICRO_BATCHES;
+}
+
+double lk_place_step(const struct lk_place_search *search, const struct lk_place_walk *walk)
+{
+    double slowest = 0;
+    for (int p = 0; p < search->places; p++)
+        slowest = fmax(slowest, walk->busy[p]);
+    return fmax(walk->last, slowest) + (micro_batches_of(search) - 1) * slowest;
+}
+
+double lk_place_estimate(struct lk_place_search *search, const int *places)
+{
+    struct lk_place_walk walk;
+    return lk_place_walk(search, places, &walk)
+               ? lk_place_step(search, &walk) / micro_batches_of(search)
+               : INFINITY;
 }
 
 /* --- proposals -----------------------------------------------------------------------------

@@ -30,6 +30,7 @@ struct lk_place_search {
     const struct lk_place_op *ops;
     int op_count, places;
     double speeds[LK_MOST_PLACES];
+    int micro_batches; /* of a step, one behind the other; 0: not known */
     struct lk_arena arena;
     double *finish, *arrival; /* of each operation; and at each place */
     struct lk_place_proposal proposals[LK_MOST_PLACE_PROPOSALS];
@@ -39,6 +40,20 @@ struct lk_place_search {
 /* Makes room; ops, op_count, places and speeds are set. fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_place_search_begin(struct lk_place_search *search);
 void lk_place_search_clear(struct lk_place_search *search);
+
+/* How a micro-batch goes through a division: the time of each place, what crosses among it, and
+ * when the last place is done. */
+struct lk_place_walk {
+    double busy[LK_MOST_PLACES], crossing[LK_MOST_PLACES], last;
+};
+
+/* false: the division cannot be, see below. */
+bool lk_place_walk(struct lk_place_search *search, const int *places,
+                   struct lk_place_walk *found);
+
+/* The time of a step: what the slowest place takes for each micro-batch, and for the first one
+ * what the others take before and after it. */
+double lk_place_step(const struct lk_place_search *search, const struct lk_place_walk *walk);
 
 /* The time that a micro-batch takes where several are on their way; INFINITY: a division that
  * cannot be, since a place has nothing, places wait for each other in a circle, weights with

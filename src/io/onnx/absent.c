@@ -15,6 +15,13 @@ enum lk_status lk_onnx_read(const char *path, struct lk_onnx_file *file)
     return refuse(path);
 }
 
+enum lk_status lk_onnx_read_tensor(const char *path, struct lk_onnx_file *file,
+                                   struct lk_onnx_tensor *tensor)
+{
+    (void)file, (void)tensor;
+    return refuse(path);
+}
+
 void lk_onnx_clear(struct lk_onnx_file *file)
 {
     (void)file;

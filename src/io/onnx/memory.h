@@ -8,10 +8,11 @@
 
 struct lk_onnx_memory {
     struct lk_arena arena;
-    LkOnnx__Model *model; /* its messages have the texts and numbers */
-    const char *path;     /* of the file; borrowed while it is read */
-    char *folder;         /* that it lies in, without links; NULL: not asked for yet */
-    size_t taken, most;   /* bytes that protobuf-c has, and may have */
+    LkOnnx__Model *model;   /* its messages have the texts and numbers; NULL: of a tensor */
+    LkOnnx__Tensor *tensor; /* of a file with one alone; NULL: of a model */
+    const char *path;       /* of the file; borrowed while it is read */
+    char *folder;           /* that it lies in, without links; NULL: not asked for yet */
+    size_t taken, most;     /* bytes that protobuf-c has, and may have */
 };
 
 /* Makes a tensor of a message, without copying numbers that can be used as they are.

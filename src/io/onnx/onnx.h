@@ -99,6 +99,10 @@ struct lk_onnx_file {
 LK_MUST_CHECK enum lk_status lk_onnx_read(const char *path, struct lk_onnx_file *file);
 void lk_onnx_clear(struct lk_onnx_file *file);
 
+/* Reads a file with one tensor alone; `file` keeps its numbers. fails: as lk_onnx_read() */
+LK_MUST_CHECK enum lk_status lk_onnx_read_tensor(const char *path, struct lk_onnx_file *file,
+                                                 struct lk_onnx_tensor *tensor);
+
 /* Writes a model, replacing a file that is there. fails: LK_E_IO, LK_E_MEMORY;
  * LK_E_UNSUPPORTED built without protobuf-c, or more than 2 GB */
 LK_MUST_CHECK enum lk_status lk_onnx_write(const char *path, const struct lk_onnx_graph *graph);

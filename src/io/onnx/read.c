@@ -44,15 +44,21 @@ static size_t bound(size_t bytes)
     return small < large ? small : large;
 }
 
-static enum lk_status unpack(struct lk_onnx_memory *memory)
+static enum lk_status unpack(struct lk_onnx_memory *memory, bool is_model)
 {
     void *bytes = NULL;
     size_t count = 0;
     ProtobufCAllocator allocator = {take, give_back, memory};
     LK_TRY(lk_file_read(memory->path, most_file_bytes, &bytes, &count));
     memory->most = bound(count);
-    memory->model = lk_onnx__model__unpack(&allocator, count, bytes);
+    if (is_model)
+        memory->model = lk_onnx__model__unpack(&allocator, count, bytes);
+    else
+        memory->tensor = lk_onnx__tensor__unpack(&allocator, count, bytes);
     free(bytes);
+    if (!is_model)
+        return memory->tensor ? LK_OK
+                              : lk_fail(LK_E_DATA, "'%s' is no tensor of ONNX", memory->path);
     if (!memory->model)
         return lk_fail(LK_E_DATA, "'%s' is no ONNX model, or one of absurdly many parts",
                        memory->path);
@@ -222,21 +228,35 @@ static enum lk_status read_graph(struct lk_onnx_memory *memory, struct lk_onnx_g
                       &made->output_count);
 }
 
-enum lk_status lk_onnx_read(const char *path, struct lk_onnx_file *file)
+/* A model, or where `tensor` is given that alone. */
+static enum lk_status open_file(const char *path, struct lk_onnx_file *file,
+                                struct lk_onnx_tensor *tensor)
 {
     struct lk_onnx_file made = {.memory = calloc(1, sizeof *made.memory)};
     if (!made.memory)
         return lk_fail_memory(path, sizeof *made.memory);
     made.memory->path = path;
-    enum lk_status status = unpack(made.memory);
+    enum lk_status status = unpack(made.memory, !tensor);
     if (status == LK_OK)
-        status = read_graph(made.memory, &made.graph);
+        status = tensor ? lk_onnx_make_tensor(made.memory, made.memory->tensor, "", tensor)
+                        : read_graph(made.memory, &made.graph);
     made.memory->path = NULL;
     if (status == LK_OK)
         *file = made;
     else
         lk_onnx_clear(&made);
     return status;
+}
+
+enum lk_status lk_onnx_read(const char *path, struct lk_onnx_file *file)
+{
+    return open_file(path, file, NULL);
+}
+
+enum lk_status lk_onnx_read_tensor(const char *path, struct lk_onnx_file *file,
+                                   struct lk_onnx_tensor *tensor)
+{
+    return open_file(path, file, tensor);
 }
 
 void lk_onnx_clear(struct lk_onnx_file *file)
@@ -246,6 +266,8 @@ void lk_onnx_clear(struct lk_onnx_file *file)
     ProtobufCAllocator allocator = {take, give_back, file->memory};
     if (file->memory->model)
         lk_onnx__model__free_unpacked(file->memory->model, &allocator);
+    if (file->memory->tensor)
+        lk_onnx__tensor__free_unpacked(file->memory->tensor, &allocator);
     lk_arena_clear(&file->memory->arena);
     free(file->memory->folder);
     free(file->memory);

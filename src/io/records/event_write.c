@@ -9,11 +9,13 @@
 
 /* Kinds of fields, and the numbers of those that are written. */
 enum { VARINT = 0, EIGHT_BYTES = 1, WITH_LENGTH = 2, FOUR_BYTES = 5 };
-enum { EVENT_TIME = 1, EVENT_STEP, EVENT_VERSION, EVENT_SUMMARY = 5 };
+enum { EVENT_TIME = 1, EVENT_STEP, EVENT_VERSION, EVENT_GRAPH, EVENT_SUMMARY };
 enum { VALUE_TAG = 1, VALUE_NUMBER, VALUE_HISTOGRAM = 5, VALUE_TENSOR = 8, VALUE_METADATA };
 enum { TENSOR_TYPE = 1, TENSOR_SHAPE, TENSOR_STRINGS = 8, TYPE_STRING = 7 };
 enum { METADATA_PLUGIN = 1, METADATA_CLASS = 4, PLUGIN_NAME = 1, CLASS_TENSOR = 2 };
 enum { HISTOGRAM_LIMITS = 6, HISTOGRAM_COUNTS = 7 };
+enum { NODE_NAME = 1, NODE_KIND, NODE_INPUT, NODE_DEVICE, NODE_ATTRIBUTE };
+enum { ATTRIBUTE_LIST = 1, ATTRIBUTE_BYTES, LIST_SHAPE = 7 };
 
 /* --- fields ----------------------------------------------------------------------------- */
 
@@ -179,6 +181,45 @@ void lk_summary_add_text(struct lk_summary *summary, const char *tag, const char
     put_message(summary, 1, &made);
 }
 
+/* An entry of a map: its key, then its value, which is released. */
+static void put_attribute(struct lk_summary *node, const char *key, struct lk_summary *value)
+{
+    struct lk_summary entry = {0};
+    put_text(&entry, 1, key);
+    put_message(&entry, 2, value);
+    put_message(node, NODE_ATTRIBUTE, &entry);
+}
+
+static void put_shape(struct lk_summary *node, const struct lk_drawn_node *from)
+{
+    struct lk_summary value = {0}, list = {0}, shape = {0};
+    for (int i = 0; i < from->rank; i++) {
+        struct lk_summary size = {0};
+        put_whole(&size, 1, (uint64_t)from->shape[i]);
+        put_message(&shape, 2, &size);
+    }
+    put_message(&list, LIST_SHAPE, &shape);
+    put_message(&value, ATTRIBUTE_LIST, &list);
+    put_attribute(node, "_output_shapes", &value);
+}
+
+void lk_summary_add_node(struct lk_summary *graph, const struct lk_drawn_node *from)
+{
+    struct lk_summary node = {0}, options = {0};
+    put_text(&node, NODE_NAME, from->name);
+    put_text(&node, NODE_KIND, from->kind);
+    for (int i = 0; i < from->input_count; i++)
+        put_text(&node, NODE_INPUT, from->inputs[i]);
+    if (*from->device)
+        put_text(&node, NODE_DEVICE, from->device);
+    put_shape(&node, from);
+    if (*from->options) {
+        put_text(&options, ATTRIBUTE_BYTES, from->options);
+        put_attribute(&node, "options", &options);
+    }
+    put_message(graph, 1, &node);
+}
+
 /* --- records ---------------------------------------------------------------------------- */
 
 /* Releases the event. */
@@ -212,5 +253,15 @@ enum lk_status lk_event_file_add(FILE *file, const char *path, double wall_time,
     put_whole(&event, EVENT_STEP, (uint64_t)step);
     put_message(&event, EVENT_SUMMARY, summary);
     *summary = (struct lk_summary){0};
+    return write_event(file, path, &event);
+}
+
+enum lk_status lk_event_file_add_graph(FILE *file, const char *path, double wall_time,
+                                       struct lk_summary *graph)
+{
+    struct lk_summary event = {0};
+    put_double_field(&event, EVENT_TIME, wall_time);
+    put_message(&event, EVENT_GRAPH, graph);
+    *graph = (struct lk_summary){0};
     return write_event(file, path, &event);
 }

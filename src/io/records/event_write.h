@@ -1,7 +1,7 @@
 /* Writes the event files that TensorBoard reads: records of what has a name, a step and a time.
  * Floor 1. Knows bytes and numbers only.
- * source: tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto and
- * tensor.proto; protobuf.dev, Encoding */
+ * source: tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto,
+ * tensor.proto, graph.proto, node_def.proto and attr_value.proto; protobuf.dev, Encoding */
 #ifndef LK_IO_EVENT_WRITE_H
 #define LK_IO_EVENT_WRITE_H
 
@@ -37,6 +37,18 @@ void lk_summary_add_histogram(struct lk_summary *summary, const char *tag,
                               const struct lk_histogram *histogram);
 void lk_summary_add_text(struct lk_summary *summary, const char *tag, const char *text);
 
+/* A node of a graph. Texts are UTF-8; a name has letters, digits and _ . / - alone. */
+struct lk_drawn_node {
+    const char *name, *kind, *device, *options; /* device, options: "": none */
+    const char *const *inputs;                  /* [input_count] names */
+    int input_count;
+    const int64_t *shape; /* [rank] of what it gives */
+    int rank;
+};
+
+/* Appends a node to a graph, which is empty at first. */
+void lk_summary_add_node(struct lk_summary *graph, const struct lk_drawn_node *node);
+
 /* Appends the record that a file begins with. wall_time: seconds since 1970.
  * fails: LK_E_IO, naming `path`; LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_event_file_begin(FILE *file, const char *path,
@@ -45,5 +57,10 @@ LK_MUST_CHECK enum lk_status lk_event_file_begin(FILE *file, const char *path,
 /* Appends the values as a record, and empties the summary. fails: as above */
 LK_MUST_CHECK enum lk_status lk_event_file_add(FILE *file, const char *path, double wall_time,
                                                int64_t step, struct lk_summary *summary);
+
+/* Appends the graph as a record, and empties it. fails: as above */
+LK_MUST_CHECK enum lk_status lk_event_file_add_graph(FILE *file, const char *path,
+                                                     double wall_time,
+                                                     struct lk_summary *graph);
 
 #endif

@@ -1,7 +1,6 @@
 /* Writes checkpoints: arrays, and the metadata that go with them. */
 #include "model/checkpoint/checkpoint.h"
 
-#include "base/arena.h"
 #include "base/build.h"
 #include "base/escape.h"
 #include "base/fail.h"
@@ -29,9 +28,10 @@ const struct lk_checkpoint_field lk_checkpoint_texts[] = {
     NEWER(build),      FIELD(optimizer_options), FIELD(parameters_sha256),
     NEWER(callbacks)};
 const struct lk_checkpoint_field lk_checkpoint_numbers[] = {
-    FIELD(step),           FIELD(epoch),  FIELD(index),    FIELD(seed),   FIELD(batch),
-    FIELD(shuffle),        FIELD(shards), FIELD(lanes),    FIELD(vector), NEWER(updates),
-    NEWER(drop_remainder), NEWER(mixed),  NEWER(versions), NEWER(bucket)};
+    FIELD(step),     FIELD(epoch),   FIELD(index),          FIELD(seed),
+    FIELD(batch),    FIELD(shuffle), FIELD(shards),         FIELD(lanes),
+    FIELD(vector),   NEWER(updates), NEWER(drop_remainder), NEWER(mixed),
+    NEWER(versions), NEWER(bucket),  NEWER(owes_evaluation)};
 
 const char **lk_checkpoint_text(const struct lk_checkpoint_field *field,
                                 struct lk_checkpoint *about)
@@ -45,17 +45,6 @@ int64_t *lk_checkpoint_number(const struct lk_checkpoint_field *field,
     return (int64_t *)(void *)((char *)about + field->offset);
 }
 
-/* And format, state_sha256, the header's own sum. */
-enum { ENTRIES = LK_CHECKPOINT_TEXTS + LK_CHECKPOINT_NUMBERS + 3 };
-
-/* Metadata of a checkpoint, and the texts it points to. */
-struct metadata {
-    struct lk_safetensors_text entries[ENTRIES];
-    char numbers[LK_CHECKPOINT_NUMBERS][24];
-    char optimizer_options[1024], parameters[LK_SHA256_TEXT], state[LK_SHA256_TEXT];
-    struct lk_arena escaped;
-};
-
 /* The text as UTF-8: paths need not be. */
 static enum lk_status escape(struct lk_arena *arena, const char **text)
 {
@@ -68,7 +57,8 @@ static enum lk_status escape(struct lk_arena *arena, const char **text)
     return LK_OK;
 }
 
-static enum lk_status fill_metadata(const struct lk_checkpoint *from, struct metadata *metadata)
+enum lk_status lk_checkpoint_fill_metadata(const struct lk_checkpoint *from,
+                                           struct lk_checkpoint_metadata *metadata)
 {
     struct lk_checkpoint about = *from;
     int used = 0;
@@ -94,13 +84,10 @@ static enum lk_status fill_metadata(const struct lk_checkpoint *from, struct met
 static enum lk_status describe(const struct lk_checkpoint *from,
                                const struct lk_replica *replica,
                                const struct lk_optimizer_info *optimizer,
-                               const struct lk_checkpoint_arrays *arrays,
-                               struct metadata *metadata)
+                               struct lk_checkpoint_metadata *metadata)
 {
     const struct lk_tiling *tiling = lk_replica_tiling(replica);
     struct lk_checkpoint about = *from;
-    LK_TRY(lk_checkpoint_arrays_sum(arrays, false, metadata->parameters));
-    LK_TRY(lk_checkpoint_arrays_sum(arrays, true, metadata->state));
     if (optimizer &&
         !lk_options_print(optimizer->kind->options, optimizer->options, true,
                           metadata->optimizer_options, sizeof metadata->optimizer_options))
@@ -111,13 +98,13 @@ static enum lk_status describe(const struct lk_checkpoint *from,
     about.vector = tiling->vector;
     about.version = LK_VERSION;
     about.build = lk_build;
-    about.parameters_sha256 = metadata->parameters;
-    return fill_metadata(&about, metadata);
+    about.parameters_sha256 = metadata->parameters; /* computed when it is written */
+    return lk_checkpoint_fill_metadata(&about, metadata);
 }
 
 struct lk_snapshot {
     struct lk_checkpoint_arrays arrays;
-    struct metadata metadata;
+    struct lk_checkpoint_metadata metadata;
     struct lk_safetensor *tensors;
     int64_t step;
 };
@@ -132,7 +119,7 @@ static enum lk_status take(const struct lk_checkpoint *about, const struct lk_re
     LK_TRY(lk_checkpoint_arrays_fetch(&s->arrays));
     for (int i = 0; i < s->arrays.count; i++)
         s->tensors[i] = s->arrays.list[i].tensor;
-    return describe(about, replica, optimizer, &s->arrays, &s->metadata);
+    return describe(about, replica, optimizer, &s->metadata);
 }
 
 enum lk_status lk_snapshot_take(const struct lk_checkpoint *about,
@@ -168,10 +155,13 @@ int64_t lk_snapshot_step(const struct lk_snapshot *snapshot)
     return snapshot->step;
 }
 
-enum lk_status lk_snapshot_write(const struct lk_snapshot *snapshot, const char *path)
+enum lk_status lk_snapshot_write(struct lk_snapshot *snapshot, const char *path)
 {
+    struct lk_checkpoint_metadata *metadata = &snapshot->metadata;
+    LK_TRY(lk_checkpoint_arrays_sum(&snapshot->arrays, false, metadata->parameters));
+    LK_TRY(lk_checkpoint_arrays_sum(&snapshot->arrays, true, metadata->state));
     return lk_safetensors_write(path, snapshot->tensors, snapshot->arrays.count,
-                                snapshot->metadata.entries, ENTRIES);
+                                snapshot->metadata.entries, LK_CHECKPOINT_ENTRIES);
 }
 
 enum lk_status lk_checkpoint_write(const char *path, const struct lk_checkpoint *about,

@@ -36,8 +36,10 @@ struct lk_checkpoint {
     int64_t bucket;         /* batches whose samples are sorted by length together; likewise */
     int64_t versions; /* random variants that features of samples were kept in; 0: every epoch
                        * draws anew, as in files that have none */
-    int64_t updates;  /* that the optimizer has made, or left out; read as `step` where a file
-                        has none */
+    int64_t owes_evaluation; /* 1: one was due after `step` and is not over; 0 where a file has
+                              * none */
+    int64_t updates; /* that the optimizer has made, or left out; read as `step` where a file
+                       has none */
 
     int64_t lanes, vector;
     const char *optimizer, *optimizer_options; /* "": none */
@@ -64,9 +66,8 @@ LK_MUST_CHECK enum lk_status lk_snapshot_take(const struct lk_checkpoint *about,
 void lk_snapshot_destroy(struct lk_snapshot *snapshot);
 int64_t lk_snapshot_step(const struct lk_snapshot *snapshot);
 
-/* Writes it as lk_checkpoint_write() does; needs no device. */
-LK_MUST_CHECK enum lk_status lk_snapshot_write(const struct lk_snapshot *snapshot,
-                                               const char *path);
+/* Writes it as lk_checkpoint_write() does; needs no device, and may be called on any thread. */
+LK_MUST_CHECK enum lk_status lk_snapshot_write(struct lk_snapshot *snapshot, const char *path);
 
 struct lk_checkpoint_file;
 
@@ -84,6 +85,12 @@ const struct lk_checkpoint *lk_checkpoint_metadata(const struct lk_checkpoint_fi
 LK_MUST_CHECK enum lk_status lk_checkpoint_read(const struct lk_checkpoint_file *file,
                                                 struct lk_replica *replica,
                                                 const struct lk_optimizer_info *optimizer);
+
+/* Writes what predicts as a checkpoint of its own: parameters, or their average where
+ * lk_checkpoint_takes_average(), and no optimizer. fails: LK_E_IO, LK_E_DATA, LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_checkpoint_write_weights(const struct lk_checkpoint_file *file,
+                                                         const char *path,
+                                                         char sum[LK_SHA256_TEXT]);
 
 /* Whether the file has a moving average of the weights. */
 bool lk_checkpoint_has_average(const struct lk_checkpoint_file *file);
@@ -122,8 +129,10 @@ bool lk_checkpoint_is_there(const char *folder);
  */
 LK_MUST_CHECK enum lk_status lk_checkpoint_newest(const char *folder, char *path, size_t bytes);
 
-/* The checkpoint that a path means: the newest of a run directory, or the file itself.
- * fails: as lk_checkpoint_newest(); LK_E_IO where the directory has none */
+/* The checkpoint that a path means: the newest of a run directory, that of a bundle, whose
+ * files are compared with their sums, or the file itself. fails: as lk_checkpoint_newest();
+ * LK_E_IO where the directory has none; LK_E_DATA naming the file of a bundle that is damaged
+ */
 LK_MUST_CHECK enum lk_status lk_checkpoint_find(const char *path, char *found, size_t bytes);
 
 /* Removes all but the `keep` checkpoints with the most steps and those of the steps spared

@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "io/file.h"
+#include "model/checkpoint/bundle.h"
 #include "model/checkpoint/checkpoint.h"
 #include <ctype.h>
 #include <dirent.h>
@@ -126,6 +127,8 @@ enum lk_status lk_checkpoint_find(const char *path, char *found, size_t bytes)
             return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(path));
         return LK_OK;
     }
+    if (lk_bundle_is_there(path))
+        return lk_bundle_check(path, found, bytes);
     if ((size_t)snprintf(folder, sizeof folder, "%s/checkpoints", path) >= sizeof folder)
         return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(path));
     if (lk_folder_exists(folder))
@@ -141,9 +144,16 @@ enum lk_status lk_checkpoint_find(const char *path, char *found, size_t bytes)
  * "step-00000123.safetensors.PID-N.tmp". */
 static bool is_left_over(const char *name)
 {
-    const size_t length = strlen(name);
-    return strncmp(name, "step-", 5) == 0 && strstr(name, ".safetensors.") && length > 4 &&
-           strcmp(name + length - 4, ".tmp") == 0;
+    long process;
+    unsigned number;
+    int end = 0;
+    const char *at = strstr(name, ".tmp");
+    if (!at || at[4])
+        return false;
+    while (at > name && (isdigit((unsigned char)at[-1]) || at[-1] == '-'))
+        at--;
+    return at > name && at[-1] == '.' &&
+           sscanf(at, "%ld-%u.tmp%n", &process, &number, &end) == 2 && end > 0 && !at[end];
 }
 
 static enum lk_status remove_left_overs(const char *folder)

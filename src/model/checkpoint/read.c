@@ -1,7 +1,6 @@
 /* Opens checkpoints, checks them, and copies what they hold to a device. */
 #include "model/checkpoint/checkpoint.h"
 
-#include "base/arena.h"
 #include "base/escape.h"
 #include "base/fail.h"
 #include "base/log.h"
@@ -11,13 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct lk_checkpoint_file {
-    char path[1024];
-    struct lk_safetensors *tensors;
-    struct lk_arena texts; /* those that were escaped */
-    struct lk_checkpoint about;
-};
 
 static enum lk_status find_text(const struct lk_checkpoint_file *file, const char *key,
                                 const char **text)

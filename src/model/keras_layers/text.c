@@ -425,6 +425,8 @@ static enum lk_status attention(struct lk_keras_draft *draft, int count,
     struct lk_keras_tensor parts[3], heads;
     const struct lk_keras_tensor *key = &x[count - 1], *value = &x[count > 1];
     int64_t number, width, values, axis;
+    double rate;
+    char drops[32] = "";
     const char *options;
     for (int i = 0; i < count; i++)
         LK_TRY(check_sequence(draft, &x[i]));
@@ -439,8 +441,11 @@ static enum lk_status attention(struct lk_keras_draft *draft, int count,
     LK_TRY(add_projection(draft, "query", number * width, &x[0], &parts[0]));
     LK_TRY(add_projection(draft, "key", number * width, key, &parts[1]));
     LK_TRY(add_projection(draft, "value", number * values, value, &parts[2]));
-    LK_TRY(lk_keras_text(draft, &options, "heads=%lld%s", (long long)number,
-                         draft->is_causal ? " causal=true" : ""));
+    LK_TRY(lk_keras_real(draft, "dropout", 0, &rate));
+    if (rate != 0)
+        snprintf(drops, sizeof drops, " dropout=%.9g", rate);
+    LK_TRY(lk_keras_text(draft, &options, "heads=%lld%s%s", (long long)number,
+                         draft->is_causal ? " causal=true" : "", drops));
     const struct lk_keras_entry entry = {
         .op = "attention", .options = options, .suffix = "_heads"};
     LK_TRY(lk_keras_add(draft, &entry, 3, parts, &heads));

@@ -38,6 +38,13 @@ static double divide(double a, double b, double c)
     return a / b;
 }
 
+/* As in Python: with the sign of the divisor. With fmod=1 a node is not folded. */
+static double modulo(double a, double b, double c)
+{
+    (void)c;
+    return a - b * floor(a / b);
+}
+
 static double smaller(double a, double b, double c)
 {
     (void)c;
@@ -60,6 +67,50 @@ static double equal(double a, double b, double c)
 {
     (void)c;
     return a == b;
+}
+
+static double less_equal(double a, double b, double c)
+{
+    (void)c;
+    return a <= b;
+}
+
+static double greater_equal(double a, double b, double c)
+{
+    (void)c;
+    return a >= b;
+}
+
+static double both(double a, double b, double c)
+{
+    (void)c;
+    return a != 0 && b != 0;
+}
+
+static double either(double a, double b, double c)
+{
+    (void)c;
+    return a != 0 || b != 0;
+}
+
+static double one_of(double a, double b, double c)
+{
+    (void)c;
+    return (a != 0) != (b != 0);
+}
+
+static double not(double a, double b, double c)
+{
+    (void)b;
+    (void)c;
+    return a == 0;
+}
+
+static double magnitude(double a, double b, double c)
+{
+    (void)b;
+    (void)c;
+    return fabs(a);
 }
 
 static double less(double a, double b, double c)
@@ -115,14 +166,29 @@ static const struct row {
     enum result result;
     bool compares;
 } rows[] = {
-    {"Add", add, 2, OF_FIRST, false},          {"Sub", subtract, 2, OF_FIRST, false},
-    {"Mul", multiply, 2, OF_FIRST, false},     {"Div", divide, 2, OF_FIRST, false},
-    {"Min", smaller, 2, OF_FIRST, false},      {"Max", larger, 2, OF_FIRST, false},
-    {"Pow", power, 2, OF_FIRST, false},        {"Equal", equal, 2, TRUTH, true},
-    {"Less", less, 2, TRUTH, false},           {"Greater", greater, 2, TRUTH, false},
-    {"Where", where, 3, OF_SECOND, true},      {"Neg", negate, 1, OF_FIRST, false},
-    {"Floor", round_down, 1, OF_FIRST, false}, {"Ceil", round_up, 1, OF_FIRST, false},
+    {"Add", add, 2, OF_FIRST, false},
+    {"Sub", subtract, 2, OF_FIRST, false},
+    {"Mul", multiply, 2, OF_FIRST, false},
+    {"Div", divide, 2, OF_FIRST, false},
+    {"Mod", modulo, 2, OF_FIRST, false},
+    {"Min", smaller, 2, OF_FIRST, false},
+    {"Max", larger, 2, OF_FIRST, false},
+    {"Pow", power, 2, OF_FIRST, false},
+    {"Equal", equal, 2, TRUTH, true},
+    {"Less", less, 2, TRUTH, false},
+    {"Greater", greater, 2, TRUTH, false},
+    {"Where", where, 3, OF_SECOND, true},
+    {"Neg", negate, 1, OF_FIRST, false},
+    {"Floor", round_down, 1, OF_FIRST, false},
+    {"Ceil", round_up, 1, OF_FIRST, false},
     {"Sqrt", root, 1, OF_FIRST, false},
+    {"And", both, 2, TRUTH, false},
+    {"Or", either, 2, TRUTH, false},
+    {"Xor", one_of, 2, TRUTH, false},
+    {"Not", not, 1, TRUTH, false},
+    {"Abs", magnitude, 1, OF_FIRST, false},
+    {"LessOrEqual", less_equal, 2, TRUTH, false},
+    {"GreaterOrEqual", greater_equal, 2, TRUTH, false},
 };
 
 /* The shape that all operands are repeated to. */
@@ -208,7 +274,8 @@ enum lk_status lk_onnx_fold_numbers(struct lk_onnx_draft *draft, bool *done)
         x[count] = lk_onnx_input(draft, count)->constant;
     for (int i = 0; i < LK_COUNT(rows); i++)
         if (strcmp(rows[i].op, draft->node->op) == 0 && count == rows[i].operands &&
-            draft->node->input_count == count) {
+            draft->node->input_count == count &&
+            !(rows[i].function == modulo && lk_onnx_find_attribute(draft->node, "fmod"))) {
             *done = true;
             return compute(draft, &rows[i], x);
         }

@@ -20,8 +20,10 @@ enum { LK_ONNX_TEXT_BYTES = 256 };
 struct lk_onnx_value {
     const char *name;                      /* as the file has it */
     const struct lk_onnx_tensor *constant; /* NULL: it is computed */
-    struct lk_node *node;                  /* of the draft graph */
-    const char *entry;                     /* that makes it, or of an input its name */
+    const struct lk_onnx_tensor *known; /* of an input: its numbers, which may be parameters */
+    enum lk_onnx_type type;             /* of whole arrays; 0: floats */
+    struct lk_node *node;               /* of the draft graph */
+    const char *entry;                  /* that makes it, or of an input its name */
     int rank;
     int64_t dim[LK_ONNX_AXES]; /* as ONNX has it, the batch first */
     bool is_last;              /* an image of which ONNX has the channels last */
@@ -38,10 +40,12 @@ struct lk_onnx_draft {
     struct lk_text inputs, layers;
     struct lk_onnx_value **table; /* [slots], by name */
     size_t slots;
-    int64_t batch;                   /* LK_ONNX_OPEN, or a number */
-    const struct lk_onnx_node *node; /* at work; NULL: none */
-    bool *done;                      /* [nodes]: not needed, or part of an entry before */
-    const char *before;              /* the entry made last; NULL: none */
+    int64_t batch;                      /* LK_ONNX_OPEN, or a number */
+    bool is_whole;                      /* a node has all of an array, which need be no batch */
+    const struct lk_onnx_value *anchor; /* of whole arrays: any input; NULL: there is none */
+    const struct lk_onnx_node *node;    /* at work; NULL: none */
+    bool *done;                         /* [nodes]: not needed, or part of an entry before */
+    const char *before;                 /* the entry made last; NULL: none */
     int entries, input_count, tensor_room;
     int64_t budget; /* elements of constants that may still be made */
 };
@@ -61,10 +65,6 @@ struct lk_onnx_operator {
     {                                                                                          \
         __VA_ARGS__, NULL                                                                      \
     }
-
-/* Tables of src/model/onnx_operators, which end with {0}. */
-extern const struct lk_onnx_operator lk_onnx_images[], lk_onnx_functions[],
-    lk_onnx_arrangements[], lk_onnx_products[];
 
 /* "FILE: node 'conv1' (Conv): ..." Returns LK_E_MODEL. */
 enum lk_status lk_onnx_fail(const struct lk_onnx_draft *draft, const char *format, ...)

@@ -52,9 +52,26 @@ static enum lk_status fold_shape(struct lk_onnx_draft *draft)
     LK_TRY(lk_onnx_say_integer(draft, "end", rank, &end));
     start = start < 0 ? start + rank : start;
     end = end < 0 ? end + rank : end > rank ? rank : end;
-    if (start < 0 || start > end)
+    start = start < 0 ? 0 : start;
+    if (start > end)
         start = end = 0;
     return list_numbers(draft, LK_ONNX_INT64, (int)(end - start), dim + start, NULL, false);
+}
+
+static enum lk_status fold_size(struct lk_onnx_draft *draft)
+{
+    const struct lk_onnx_value *x = lk_onnx_input(draft, 0);
+    int64_t count = 1;
+    if (!lk_onnx_is_made(x))
+        return lk_onnx_fail(draft, "it reads nothing");
+    for (int i = 0; !x->constant && i < x->rank; i++) {
+        if (x->dim[i] == LK_ONNX_OPEN)
+            return lk_onnx_fail(draft, "it computes with the length of the batch, which is not "
+                                       "supported");
+        count *= x->dim[i];
+    }
+    count = x->constant ? x->constant->count : count;
+    return list_numbers(draft, LK_ONNX_INT64, 1, &count, NULL, true);
 }
 
 /* --- shapes ------------------------------------------------------------------------------ */
@@ -288,14 +305,13 @@ static enum lk_status fold_slice(struct lk_onnx_draft *draft, const struct lk_on
     return lk_onnx_give_constant(draft, made);
 }
 
-static enum lk_status fold_cast(struct lk_onnx_draft *draft, const struct lk_onnx_tensor *x)
+static enum lk_status convert_type(struct lk_onnx_draft *draft, const struct lk_onnx_tensor *x,
+                                   int64_t to)
 {
-    int64_t to;
     struct lk_onnx_tensor *made;
-    LK_TRY(lk_onnx_say_integer(draft, "to", 0, &to));
     if (!lk_onnx_type_bytes((enum lk_onnx_type)to))
         return lk_onnx_fail(draft, "type %lld", (long long)to);
-    if (to != LK_ONNX_BOOL && lk_onnx_is_whole((enum lk_onnx_type)to))
+    if (!draft->is_whole && to != LK_ONNX_BOOL && lk_onnx_is_whole((enum lk_onnx_type)to))
         to = LK_ONNX_INT64; /* as wide as what stands for an open batch */
     LK_TRY(lk_onnx_new_tensor(draft, (enum lk_onnx_type)to, x->rank, x->dim, &made));
     for (int64_t i = 0; i < x->count; i++)
@@ -306,6 +322,21 @@ static enum lk_status fold_cast(struct lk_onnx_draft *draft, const struct lk_onn
         else
             lk_onnx_put_real(made, i, lk_onnx_real(x, i));
     return lk_onnx_give_constant(draft, made);
+}
+
+static enum lk_status fold_cast(struct lk_onnx_draft *draft, const struct lk_onnx_tensor *x)
+{
+    int64_t to;
+    LK_TRY(lk_onnx_say_integer(draft, "to", 0, &to));
+    return convert_type(draft, x, to);
+}
+
+/* To the type of another value, which need not be known. */
+static enum lk_status fold_cast_like(struct lk_onnx_draft *draft)
+{
+    const struct lk_onnx_value *like = lk_onnx_input(draft, 1);
+    const enum lk_onnx_type type = like->constant ? like->constant->type : like->type;
+    return convert_type(draft, lk_onnx_input(draft, 0)->constant, type ? type : LK_ONNX_FLOAT);
 }
 
 /* x is the shape. */
@@ -360,6 +391,11 @@ enum lk_status lk_onnx_fold(struct lk_onnx_draft *draft, bool *done)
         return fold_constant(draft);
     if (strcmp(op, "Shape") == 0)
         return fold_shape(draft);
+    if (strcmp(op, "Size") == 0)
+        return fold_size(draft);
+    if (strcmp(op, "CastLike") == 0 && lk_onnx_input(draft, 0) && lk_onnx_input(draft, 1) &&
+        lk_onnx_input(draft, 0)->constant)
+        return fold_cast_like(draft);
     *done = reads_constants(draft);
     if (!*done)
         return LK_OK;

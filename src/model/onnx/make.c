@@ -1,5 +1,5 @@
 /* Makes a model of an ONNX file: inputs, nodes in the file's order, outputs. */
-#include "model/onnx/draft.h"
+#include "model/onnx/convert.h"
 
 #include "base/fail.h"
 #include <stdlib.h>
@@ -10,9 +10,8 @@ static const struct lk_onnx_operator *const tables[] = {lk_onnx_images, lk_onnx_
 
 /* --- what is needed ---------------------------------------------------------------------- */
 
-/* Marks nodes that no output depends on as done, from the last to the first, and counts readers
- * of each value. */
-static enum lk_status find_needed(struct lk_onnx_draft *draft)
+/* From the last node to the first. */
+enum lk_status lk_onnx_find_needed(struct lk_onnx_draft *draft)
 {
     const struct lk_onnx_graph *file = draft->file;
     void *memory;
@@ -80,6 +79,25 @@ static enum lk_status check_inputs(struct lk_onnx_draft *draft)
     return LK_OK;
 }
 
+static enum lk_status convert_by(struct lk_onnx_draft *draft,
+                                 const struct lk_onnx_operator *table, bool *done)
+{
+    for (const struct lk_onnx_operator *o = table; o->name && !*done; o++)
+        if (strcmp(o->name, draft->node->op) == 0) {
+            LK_TRY(lk_onnx_check_attributes(draft, o));
+            LK_TRY(o->convert(draft));
+            *done = true;
+        }
+    return LK_OK;
+}
+
+enum lk_status lk_onnx_convert_batch(struct lk_onnx_draft *draft, bool *done)
+{
+    for (int t = 0; t < LK_COUNT(tables) && !*done; t++)
+        LK_TRY(convert_by(draft, tables[t], done));
+    return LK_OK;
+}
+
 static enum lk_status convert(struct lk_onnx_draft *draft)
 {
     const struct lk_onnx_node *node = draft->node;
@@ -88,17 +106,14 @@ static enum lk_status convert(struct lk_onnx_draft *draft)
         return lk_onnx_fail(draft, "operators of '%.80s' are not supported", node->domain);
     LK_TRY(check_inputs(draft));
     LK_TRY(lk_onnx_fold(draft, &done));
-    for (int t = 0; t < LK_COUNT(tables) && !done; t++)
-        for (const struct lk_onnx_operator *o = tables[t]; o->name && !done; o++)
-            if (strcmp(o->name, node->op) == 0) {
-                LK_TRY(lk_onnx_check_attributes(draft, o));
-                LK_TRY(o->convert(draft));
-                done = true;
-            }
+    for (int t = 0; draft->is_whole && lk_onnx_array_tables[t] && !done; t++)
+        LK_TRY(convert_by(draft, lk_onnx_array_tables[t], &done));
+    if (!draft->is_whole && !done)
+        LK_TRY(lk_onnx_convert_batch(draft, &done));
     return done ? LK_OK : lk_onnx_fail(draft, "this operator is not supported");
 }
 
-static enum lk_status convert_all(struct lk_onnx_draft *draft)
+enum lk_status lk_onnx_convert_all(struct lk_onnx_draft *draft)
 {
     for (int n = 0; n < draft->file->node_count; n++) {
         if (draft->done[n])
@@ -185,9 +200,9 @@ static enum lk_status make(struct lk_onnx_draft *draft)
         draft->budget += 4 * draft->file->constants[i].count;
     LK_TRY(lk_graph_create(&draft->graph));
     LK_TRY(lk_onnx_open_values(draft));
-    LK_TRY(find_needed(draft));
+    LK_TRY(lk_onnx_find_needed(draft));
     LK_TRY(add_inputs(draft));
-    LK_TRY(convert_all(draft));
+    LK_TRY(lk_onnx_convert_all(draft));
     LK_TRY(make_text(draft));
     LK_TRY(lk_model_read(made->text.bytes, made->text.used, "model.yaml", &made->model));
     made->source = "onnx";

@@ -102,8 +102,8 @@ enum lk_status lk_onnx_constant(const struct lk_onnx_draft *draft, int index,
                                 const struct lk_onnx_tensor **tensor)
 {
     const struct lk_onnx_value *value = lk_onnx_input(draft, index);
-    *tensor = value ? value->constant : NULL;
-    if (!value || value->constant)
+    *tensor = !value ? NULL : value->constant ? value->constant : value->known;
+    if (!value || *tensor)
         return LK_OK;
     return lk_onnx_fail(draft, "its input %d, '%.80s', is computed, expected a constant", index,
                         value->name);
@@ -119,6 +119,7 @@ enum lk_status lk_onnx_give(struct lk_onnx_draft *draft, int index,
     *to = *value;
     to->name = kept.name;
     to->readers = kept.readers;
+    to->known = NULL;
     return LK_OK;
 }
 

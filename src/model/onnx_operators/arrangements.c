@@ -1,5 +1,5 @@
 /* ONNX's operators that move values: other shapes, other orders of axes, parts, joins. */
-#include "model/onnx/draft.h"
+#include "model/onnx/convert.h"
 
 #include "base/fail.h"
 #include <string.h>

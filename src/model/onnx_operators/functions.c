@@ -1,5 +1,5 @@
 /* ONNX's functions of single numbers, softmax, and arithmetic of two values. */
-#include "model/onnx/draft.h"
+#include "model/onnx/convert.h"
 
 #include "base/fail.h"
 #include "base/number.h"

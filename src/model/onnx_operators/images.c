@@ -1,5 +1,5 @@
 /* ONNX's operators on images: convolutions, pooling, resizing. */
-#include "model/onnx/draft.h"
+#include "model/onnx/convert.h"
 
 #include "base/fail.h"
 #include "base/number.h"

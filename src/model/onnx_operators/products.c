@@ -1,5 +1,5 @@
 /* ONNX's operators with weights that are no convolutions: products of matrices, norms. */
-#include "model/onnx/draft.h"
+#include "model/onnx/convert.h"
 
 #include "base/fail.h"
 #include "base/number.h"

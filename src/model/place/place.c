@@ -263,7 +263,8 @@ enum lk_status lk_model_place(struct lk_model *model, const char *words, int dev
                        "place: nothing says which of %d devices computes what of model '%s'",
                        devices, model->name);
     if (chooses)
-        return lk_group_choose(placing->config, placing->devices, devices, placing->in_flight);
+        return lk_group_choose(placing->config, placing->devices, devices, placing->in_flight,
+                               placing->measured);
     LK_TRY(is_silent ? put_in_order(model, devices) : put_by_words(model, words, devices));
     return check_none_idle(model, devices);
 }

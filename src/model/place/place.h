@@ -3,7 +3,7 @@
 #ifndef LK_MODEL_PLACE_PLACE_H
 #define LK_MODEL_PLACE_PLACE_H
 
-#include "graph/place/group.h"
+#include "graph/place/choose.h"
 #include "model/model.h"
 
 /* What `auto` plans with; all others do without. */
@@ -12,6 +12,8 @@ struct lk_placing {
                                              * lk_model_add_losses() is its output */
     struct lk_device *const *devices;       /* of the group, open */
     int in_flight;                          /* micro-batches on their way at a time */
+    const struct lk_measured_ops
+        *measured; /* as lk_group_choose() takes it; NULL: nothing is */
 };
 
 /* Sets the places of all nodes of a model, for a group of so many devices. `words`:

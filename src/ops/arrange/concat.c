@@ -90,6 +90,7 @@ const struct lk_op lk_op_concat = {
     .options_bytes = sizeof(struct options),
     .min_inputs = 2,
     .max_inputs = LK_MOST_INPUTS,
+    .planes = LK_PLANES_OWN,
     .time = LK_TIME_OWN,
     .infer = infer,
     .prepare = lk_box_prepare,

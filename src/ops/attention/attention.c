@@ -4,16 +4,18 @@
  * et al., FlashAttention (2022) */
 #include "base/fail.h"
 #include "ops/args.h"
+#include "ops/dropout.h"
 #include "ops/op.h"
 
 #include <math.h>
 #include <stdio.h>
 
-enum { MOST_DIM = 512 };
+enum { MOST_DIM = 512, MOST_DROPPED = 1 << 20 /* queries: cl/ops/attention/attention.cl */ };
 
 struct options {
     int64_t heads;
     bool causal;
+    double dropout;
 };
 
 /* --- shapes ---------------------------------------------------------------------------- */
@@ -97,6 +99,9 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     if (f.dim > MOST_DIM || f.values > MOST_DIM)
         return lk_fail(LK_E_SHAPE, "attention: heads of %lld numbers are wider than %d",
                        (long long)(f.dim > f.values ? f.dim : f.values), MOST_DIM);
+    if (o->dropout > 0 && f.queries > MOST_DROPPED)
+        return lk_fail(LK_E_SHAPE, "attention: dropout takes up to %d time steps, found %lld",
+                       MOST_DROPPED, (long long)f.queries);
     if (shapes->window > 0 && !(o->causal && f.tensors == 1))
         return lk_fail(LK_E_UNSUPPORTED, "attention sees more than earlier time steps");
     const double seen =
@@ -137,6 +142,12 @@ static int64_t slices_of(const struct lk_op_setup *setup, const struct form *f, 
     return f->dim == f->values ? wide : 1;
 }
 
+static bool drops(const struct lk_op_setup *setup)
+{
+    const struct options *o = setup->options;
+    return setup->training && o->dropout > 0;
+}
+
 /* -D: of the kernels that walk blocks of so many keys or queries. */
 static void print_options(const struct lk_op_setup *setup, const struct form *f, int block,
                           char text[static 224])
@@ -147,10 +158,10 @@ static void print_options(const struct lk_op_setup *setup, const struct form *f,
     snprintf(text, 224,
              "-DDIM=%lld -DVALUES=%lld -DROWS=%d -DAT_ONCE=%d -DBLOCK=%d -DUNROLLED=%d "
              "-DCAUSAL=%d -DLENGTHS=%d -DSELF=%d -DSLICES=%lld "
-             "-DKEY_SLICES=%lld",
+             "-DKEY_SLICES=%lld -DDROP=%d",
              (long long)f->dim, (long long)f->values, s->rows, AT_ONCE, block, UNROLLED,
              o->causal, f->has_lengths && setup->shapes.window == 0, f->tensors == 1,
-             (long long)s->slices, (long long)s->key_slices);
+             (long long)s->slices, (long long)s->key_slices, drops(setup));
 }
 
 /* A block's scores are in a CPU's first-level cache, or in a GPU's registers. */
@@ -228,6 +239,19 @@ static struct lk_attention numbers_of(const struct lk_op_setup *setup, const str
                                  .v_at = f->v_at};
 }
 
+static struct lk_drop drop_of(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    const struct options *o = setup->options;
+    return lk_drop(setup, run, o->dropout);
+}
+
+/* What a weight that is kept is multiplied with. */
+static double keep_of(const struct lk_op_setup *setup)
+{
+    const struct options *o = setup->options;
+    return drops(setup) ? 1 / (1 - o->dropout) : 1;
+}
+
 static struct lk_grid grid_of(const struct lk_op_setup *setup, int64_t time_steps,
                               int64_t slices)
 {
@@ -250,13 +274,15 @@ static enum lk_status forward_step(const struct lk_op_setup *setup, const struct
     const struct state *s = setup->state;
     const struct form f = form_of(&setup->shapes);
     const struct lk_grid grid = {{setup->tiling.tiles, 1, 1}, lk_op_items(setup)};
+    const struct lk_drop drop = drop_of(setup, run);
     struct lk_attention numbers = numbers_of(setup, &f);
     numbers.before = run->time;
     LK_TRY(LK_ENQUEUE(s->keep, grid, LK_BUF(run->x[0]), LK_BUF(run->past),
                       LK_INT(setup->shapes.x[0].dim[1]), LK_INT(f.keys), LK_INT(run->time)));
     return LK_ENQUEUE(s->forward, grid_of(setup, 1, s->slices), LK_BUF(run->x[0]),
                       LK_BUF(run->past), LK_BUF(run->past), LK_BUF(NULL), LK_BUF(run->y),
-                      LK_BUF(NULL), LK_REAL(1 / sqrt((double)f.dim)), LK_STRUCT(&numbers));
+                      LK_BUF(NULL), LK_REAL(1 / sqrt((double)f.dim)), LK_REAL(keep_of(setup)),
+                      LK_STRUCT(&numbers), LK_STRUCT(&drop));
 }
 
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
@@ -264,12 +290,14 @@ static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_o
     const struct state *s = setup->state;
     const struct form f = form_of(&setup->shapes);
     const struct lk_attention numbers = numbers_of(setup, &f);
+    const struct lk_drop drop = drop_of(setup, run);
     if (setup->shapes.window > 0)
         return forward_step(setup, run);
     return LK_ENQUEUE(s->forward, grid_of(setup, f.queries, s->slices), LK_BUF(run->x[0]),
                       LK_BUF(run->x[f.k_input]), LK_BUF(run->x[f.v_input]),
                       LK_BUF(lengths_of(setup, run, &f)), LK_BUF(run->y), LK_BUF(run->saved),
-                      LK_REAL(1 / sqrt((double)f.dim)), LK_STRUCT(&numbers));
+                      LK_REAL(1 / sqrt((double)f.dim)), LK_REAL(keep_of(setup)),
+                      LK_STRUCT(&numbers), LK_STRUCT(&drop));
 }
 
 static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
@@ -277,6 +305,7 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     const struct state *s = setup->state;
     const struct form f = form_of(&setup->shapes);
     const struct lk_attention numbers = numbers_of(setup, &f);
+    const struct lk_drop drop = drop_of(setup, run);
     const struct lk_buffer *q = run->x[0], *k = run->x[f.k_input], *v = run->x[f.v_input];
     const struct lk_buffer *lengths = lengths_of(setup, run, &f);
     struct lk_buffer *dk = run->dx[f.k_input], *dv = run->dx[f.v_input];
@@ -286,13 +315,14 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     LK_TRY(LK_ENQUEUE(s->queries, grid_of(setup, f.queries, s->slices), LK_BUF(q), LK_BUF(k),
                       LK_BUF(v), LK_BUF(lengths), LK_BUF(run->y), LK_BUF(run->dy),
                       LK_BUF(run->saved), LK_BUF(run->workspace), LK_BUF(run->dx[0]),
-                      LK_REAL(scale), LK_STRUCT(&numbers)));
+                      LK_REAL(scale), LK_REAL(keep_of(setup)), LK_STRUCT(&numbers),
+                      LK_STRUCT(&drop)));
     if (!dk && !dv)
         return LK_OK;
     return LK_ENQUEUE(s->keys, grid_of(setup, f.keys, s->key_slices), LK_BUF(q), LK_BUF(k),
                       LK_BUF(v), LK_BUF(lengths), LK_BUF(run->dy), LK_BUF(run->saved),
                       LK_BUF(run->workspace), LK_BUF(dk), LK_BUF(dv), LK_REAL(scale),
-                      LK_STRUCT(&numbers));
+                      LK_REAL(keep_of(setup)), LK_STRUCT(&numbers), LK_STRUCT(&drop));
 }
 
 static const struct lk_option options[] = {
@@ -309,6 +339,12 @@ static const struct lk_option options[] = {
      .offset = offsetof(struct options, causal),
      .standard = "false",
      .help = "time step t sees steps 0 to t alone (Keras's use_causal_mask)"},
+    {.name = "dropout",
+     .kind = LK_OPTION_REAL,
+     .offset = offsetof(struct options, dropout),
+     .max = 0.999,
+     .standard = "0",
+     .help = "part of the weights of keys that training drops"},
     {0},
 };
 

@@ -34,7 +34,10 @@ struct lk_product_shape {
     struct lk_product_axis axis[2];    /* y, x */
     int64_t groups, channels, filters; /* of one group */
     bool bias, relu, pool;
-    bool is_matrix; /* images are of one pixel, and so are taps */
+    bool norm, adds; /* over plane tiles: batch normalization by moving averages, and the sum
+                      * with another image, come before the relu */
+    double epsilon;  /* of the normalization */
+    bool is_matrix;  /* images are of one pixel, and so are taps */
 };
 
 /* What the products of a layer have in common. Operations fill it from their own setup. */
@@ -61,8 +64,10 @@ struct lk_product_job {
     bool is_gated;                    /* of DATA: dx is 0 where x is not > 0 */
     char blocking[LK_BLOCKING_BYTES]; /* one of the kernel's own; "": its rule decides */
     int64_t first, count; /* reals of the workspace: from where; how many (result) */
-    int64_t kept;         /* of the workspace, those at its beginning that are the caller's */
-    bool gives_db;        /* (result) of WEIGHTS: sums dz for the bias too, if asked to */
+    int64_t packed; /* reals of memory that is the product's alone (result): what it makes of
+                     * weights, as long as they stay */
+    int64_t kept;   /* of the workspace, those at its beginning that are the caller's */
+    bool gives_db;  /* (result) of WEIGHTS: sums dz for the bias too, if asked to */
 };
 
 /* A register block: the sums that a work-item makes at once. In kernels ROWS and COLUMNS;
@@ -71,14 +76,20 @@ struct lk_product_block {
     int rows, columns;
 };
 
+/* The parameters of a batch normalization. */
+enum { LK_NORM_GAMMA, LK_NORM_BETA, LK_NORM_MEAN, LK_NORM_VARIANCE, LK_NORMS };
+
 /* Those that the pass needs, x for DATA that is gated; dz: stored numbers from dz_first on, for
  * which a kernel that takes dy gets dy, y or at. */
 struct lk_product_run {
     const struct lk_buffer *x, *w, *bias, *dz;
     int64_t dz_first;
     struct lk_buffer *y, *at, *dx, *dw, *workspace;
-    struct lk_buffer *db; /* for what gives it; NULL: not wanted */
-    int64_t dw_stride;    /* reals from shard to shard, of db too */
+    struct lk_buffer *db;                          /* for what gives it; NULL: not wanted */
+    int64_t dw_stride;                             /* reals from shard to shard, of db too */
+    const struct lk_buffer *norm[LK_NORMS], *more; /* what shape.norm and shape.adds take */
+    struct lk_buffer *packed;
+    bool weights_are_new; /* w, bias or norm changed since the last run */
 };
 
 /* In what form a gradient kernel takes dz. */

@@ -33,6 +33,11 @@
         .tile = side)
 
 #define LK_PRODUCT_ROWS(ROW) \
+    ROW(planes/depthwise, lk_planes_depthwise, \
+        "planes depthwise", FORWARD, CPU, STRICT, STORED, "c r s", LK_ONLY) \
+    ROW(planes/convolve, lk_planes_convolve, \
+        "planes direct", FORWARD, CPU, STRICT, STORED, "c r s", LK_ONLY) \
+    \
     ROW(matrix/matrix, lk_matrix_product, \
         "matrix", FORWARD, ANY, STRICT, STORED, "c r s", LK_ONLY) \
     ROW(matrix/matrix, lk_matrix_product, \

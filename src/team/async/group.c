@@ -63,6 +63,9 @@ static enum lk_status compute(struct lk_worker *worker, const struct lk_step_sha
     LK_TRY(await(worker, lk_exchange_metrics(exchange), LK_ARRIVAL_METRICS));
     for (int b = 0; b < team->buckets; b++)
         LK_TRY(await(worker, b, LK_ARRIVAL_BUCKETS + b));
+    bool is_right;
+    LK_TRY(lk_stepper_check_crossings(worker->stepper, &is_right));
+    worker->delivery.has_crossed_wrong = !is_right;
     lk_worker_be_slow(worker, lk_seconds() - start);
     worker->delivery.times = lk_stepper_share_times(worker->stepper);
     if (!(worker->delivery.times.compute_ms > 0)) /* a driver without times */
@@ -122,6 +125,9 @@ static enum lk_status add_up(struct lk_worker *worker, struct lk_async_update *u
     uint32_t unused;
     const double start = lk_seconds();
     outcome->is_finite = true;
+    if (worker->delivery.has_crossed_wrong)
+        return lk_fail(LK_E_DEVICE,
+                       "what crosses between its devices does not arrive unchanged");
     LK_TRY(add_arrival(worker, LK_ARRIVAL_METRICS, &metrics, &unused, &outcome->is_finite));
     for (int b = 0; b < worker->team->buckets; b++) {
         const size_t at = (size_t)lk_exchange_reals_before(exchange, b) * real;

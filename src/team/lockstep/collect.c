@@ -171,6 +171,20 @@ static enum lk_status reduce(struct lk_team *team, int arrival, void *metrics, b
     return LK_OK;
 }
 
+/* Counts groups in which something crossed wrong: none of their sums is right. */
+static bool has_crossed_right(struct lk_team *team)
+{
+    bool is_right = true;
+    for (int i = 0; i < team->count; i++) {
+        struct lk_worker *worker = team->workers[i];
+        if (!lk_worker_is_at_work(worker) || !worker->delivery.has_crossed_wrong)
+            continue;
+        worker->evidence.changed++;
+        is_right = false;
+    }
+    return is_right;
+}
+
 /* Deals with an arrival that all devices have brought. */
 static enum lk_status take_arrival(struct lk_team *team, int arrival, void *metrics,
                                    bool *is_right)
@@ -212,10 +226,14 @@ enum lk_status lk_team_collect(struct lk_team *team, void *metrics, bool *is_who
     enum lk_status status = LK_OK;
     if (team->phase == LK_TEAM_ALONE)
         return collect_own(team, is_whole);
+    const int arrivals = LK_ARRIVAL_BUCKETS + team->buckets;
+    const int checked = team->job.ranks ? 0 : arrivals - 1;
     *is_whole = true;
     team->reduce_seconds = 0;
-    for (int a = 0; a < LK_ARRIVAL_BUCKETS + team->buckets && *is_whole; a++) {
+    for (int a = 0; a < arrivals && *is_whole; a++) {
         LK_TRY(await_arrivals(team, a + 1, is_whole));
+        if (*is_whole && a == checked)
+            *is_whole = has_crossed_right(team);
         if (!*is_whole)
             return LK_OK;
         pthread_mutex_unlock(&team->mutex);

@@ -33,6 +33,18 @@ static enum lk_status take_bucket(struct lk_worker *worker, const struct lk_comm
     return lk_exchange_result(exchange, bucket, &arrival->result);
 }
 
+/* Whether what crosses in a group was changed is known when all of its devices have ended the
+ * share: for the host, before it adds up the last bucket; where sums go on to other ranks, and
+ * could not be taken back, before the first arrival. */
+static enum lk_status check_crossings(struct lk_worker *worker, bool has_shards)
+{
+    bool is_right = true;
+    if (has_shards)
+        LK_TRY(lk_stepper_check_crossings(worker->stepper, &is_right));
+    worker->delivery.has_crossed_wrong = !is_right;
+    return LK_OK;
+}
+
 /* The next step's samples are read while the device computes this one's. */
 static enum lk_status prefetch(struct lk_worker *worker)
 {
@@ -72,9 +84,13 @@ enum lk_status lk_share_begin(struct lk_worker *worker, const struct lk_command 
     const double begun = lk_seconds();
     LK_TRY(prefetch(worker));
     const double fetched = lk_seconds();
+    if (team->job.ranks)
+        LK_TRY(check_crossings(worker, has_shards));
     LK_TRY(take_metrics(worker, command));
     for (int bucket = 0; bucket < team->buckets; bucket++) {
         LK_TRY(take_bucket(worker, command, bucket));
+        if (bucket == team->buckets - 1 && !team->job.ranks)
+            LK_TRY(check_crossings(worker, has_shards));
         if (bucket == team->buckets - 1 && has_shards)
             take_times(worker, start, begun);
         if (!lk_worker_deliver(worker, command->ticket, 1))

@@ -134,6 +134,7 @@ static void fill_result(struct lk_team *team, const void *metrics, int tries,
         const struct lk_step_result *own = &lk_team_only(team)->delivery.result;
         result->loss = own->loss;
         result->accuracy = own->accuracy;
+        result->ended = own->ended;
     }
     if (team->job.ranks)
         lk_team_ranks_times(team, result->devices);

@@ -17,16 +17,19 @@ static enum lk_status update_listed(struct lk_stepper *stepper, struct lk_update
     struct lk_optimizer *optimizer = stepper->places[0].optimizer;
     struct lk_replica *replica = stepper->places[0].replica;
     struct lk_buffer *w = lk_replica_weights(replica);
-    const int64_t listed = lk_replica_listed_count(replica);
+    struct lk_gradient_run run;
     struct lk_bucket b;
-    update.first = listed;
-    update.count = lk_replica_gradient_stride(replica);
-    LK_TRY(lk_optimizer_enqueue_check(optimizer, stepper->gradient, listed, update.count));
+    for (int i = 0; lk_replica_gradient_run(replica, i, &run); i++)
+        LK_TRY(lk_optimizer_enqueue_check(optimizer, stepper->runs[i], run.first, run.count));
     for (int i = 0; i < lk_replica_bucket_count(replica); i++)
         if ((b = lk_replica_bucket(replica, i)).list_stride > 0)
-            LK_TRY(lk_optimizer_enqueue_check(optimizer, b.list, b.first, b.sum_count));
+            LK_TRY(lk_optimizer_enqueue_check_list(optimizer, b.list, b.first, b.sum_count));
     LK_TRY(lk_optimizer_enqueue_decision(optimizer, update.scale));
-    LK_TRY(lk_optimizer_enqueue_part(optimizer, w, stepper->gradient, &update));
+    for (int i = 0; lk_replica_gradient_run(replica, i, &run); i++) {
+        update.first = run.first;
+        update.count = run.count;
+        LK_TRY(lk_optimizer_enqueue_part(optimizer, w, stepper->runs[i], &update));
+    }
     update.is_list = true;
     for (int i = 0; i < lk_replica_bucket_count(replica); i++) {
         if ((b = lk_replica_bucket(replica, i)).list_stride == 0)
@@ -119,6 +122,7 @@ enum lk_status lk_stepper_wait(struct lk_stepper *stepper, int slot,
         .transfer_ms = at[LK_AT_LOADED] - at[LK_AT_START],
         .compute_ms = at[LK_AT_BACKWARD] - at[LK_AT_LOADED],
         .reduce_ms = at[LK_AT_END] - at[LK_AT_BACKWARD],
+        .ended = 1e-3 * at[LK_AT_END],
     };
     return LK_OK;
 }

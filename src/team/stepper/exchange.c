@@ -37,11 +37,8 @@ static enum lk_status create_side(struct lk_exchange *e, struct lk_exchange_side
     for (int b = 0; b < side->buckets; b++) {
         const struct lk_bucket bucket = lk_replica_bucket(replica, b);
         struct lk_exchange_parcel *p = &e->parcels[side->first + b];
-        *p = (struct lk_exchange_parcel){.side = side,
-                                         .bucket = b,
-                                         .first =
-                                             bucket.first - lk_replica_listed_count(replica),
-                                         .count = bucket.sum_count};
+        *p = (struct lk_exchange_parcel){
+            .side = side, .bucket = b, .first = bucket.at, .count = bucket.sum_count};
         LK_TRY(create_parcel(e, p));
     }
     return create_transfer_buffer(side->device, sizeof e->checksums, LK_DEVICE_WRITES,

@@ -30,12 +30,15 @@ struct lk_stepper {
     int place_count;
     struct lk_group *group; /* owns the replicas; NULL: one device */
     const struct lk_optimizer_info *infos[LK_MOST_PLACES]; /* of the optimizers of a group */
+    bool penalizes;      /* some weights of a group have penalties */
+    void *sums;          /* of blocks of all places' parameters; NULL: not wanted yet */
     bool spares_vectors; /* no weight decay for biases and parameters of normalization */
     bool is_lazy;        /* rows of a table without gradient stay as they are */
 
     /* of a device that is alone */
     struct lk_shard_sum *sum;
-    struct lk_buffer *gradient; /* summed over shards */
+    struct lk_buffer *gradient;                /* summed over shards */
+    struct lk_buffer *runs[LK_MOST_LISTS + 1]; /* its parts: lk_replica_gradient_run() */
     struct lk_buffer *metrics;
     struct lk_stepper_slot slots[LK_REPLICA_SLOTS];
 
@@ -67,6 +70,19 @@ LK_MUST_CHECK enum lk_status
 lk_stepper_group_prefetch(struct lk_stepper *stepper, struct lk_batches *batches,
                           const struct lk_step_share *share,
                           const struct lk_micro_batch *micro_batch);
+
+/* Where the trained parameters of a replica are among those of its group, of which *all has the
+ * count; as many entries as it has parameters, at most. Returns how many. */
+int lk_stepper_placements(const struct lk_replica *replica, struct lk_param_placement *list,
+                          int64_t *all);
+bool lk_stepper_penalizes(const struct lk_stepper *stepper);
+
+/* Give every place what only all of them together know: of the gradients that were looked at,
+ * their norm and whether they are finite; the penalties of weights; the scale of the loss, as
+ * the first one has it. Each does nothing where there is nothing of the kind. Wait. */
+LK_MUST_CHECK enum lk_status lk_stepper_share_checks(struct lk_stepper *stepper);
+LK_MUST_CHECK enum lk_status lk_stepper_share_penalties(struct lk_stepper *stepper);
+LK_MUST_CHECK enum lk_status lk_stepper_share_scale(struct lk_stepper *stepper);
 
 /* The samples of a micro-batch; fewer, or none, at the end of a short batch. */
 struct lk_micro_batch lk_stepper_micro_batch(const struct lk_stepper *stepper,

@@ -116,20 +116,36 @@ struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper)
     return stepper->exchange;
 }
 
-/* Brings the sums to the device and looks at all of them before any update: only then is it
- * known whether the update is left out, and how long the gradient is. */
-static enum lk_status enqueue_results(struct lk_stepper *stepper, int place, double scale)
+/* Brings the sums to the device and looks at all of them. */
+static enum lk_status enqueue_results(struct lk_stepper *stepper, int place)
 {
     const struct lk_stepper_place *at = &stepper->places[place];
     for (int b = 0; b < lk_replica_bucket_count(at->replica); b++) {
         const struct lk_bucket bucket = lk_replica_bucket(at->replica, b);
         const int number = lk_exchange_bucket(stepper->exchange, place, b);
         LK_TRY(lk_exchange_enqueue_result(stepper->exchange, number));
-        LK_TRY(lk_optimizer_enqueue_check(at->optimizer,
-                                          lk_exchange_sum(stepper->exchange, number),
-                                          bucket.first, bucket.sum_count));
+        const struct lk_buffer *sum = lk_exchange_sum(stepper->exchange, number);
+        LK_TRY(bucket.list_stride > 0 ? lk_optimizer_enqueue_check_list(
+                                            at->optimizer, sum, bucket.first, bucket.sum_count)
+                                      : lk_optimizer_enqueue_check(at->optimizer, sum,
+                                                                   bucket.first, bucket.count));
     }
-    return lk_optimizer_enqueue_decision(at->optimizer, scale);
+    return LK_OK;
+}
+
+/* Before any update all gradients are looked at: only then is it known whether the update is
+ * left out, and how long the gradient is. */
+static enum lk_status decide(struct lk_stepper *stepper, double scale)
+{
+    if (!lk_optimizer_decides(stepper->places[0].optimizer))
+        return LK_OK;
+    for (int i = 0; i < stepper->place_count; i++)
+        LK_TRY(enqueue_results(stepper, i));
+    if (stepper->group)
+        LK_TRY(lk_stepper_share_checks(stepper));
+    for (int i = 0; i < stepper->place_count; i++)
+        LK_TRY(lk_optimizer_enqueue_decision(stepper->places[i].optimizer, scale));
+    return LK_OK;
 }
 
 static enum lk_status update_place(struct lk_stepper *stepper, int place,
@@ -137,8 +153,6 @@ static enum lk_status update_place(struct lk_stepper *stepper, int place,
 {
     const struct lk_stepper_place *at = &stepper->places[place];
     const bool decides = lk_optimizer_decides(at->optimizer);
-    if (decides)
-        LK_TRY(enqueue_results(stepper, place, update.scale));
     for (int b = 0; b < lk_replica_bucket_count(at->replica); b++) {
         const struct lk_bucket bucket = lk_replica_bucket(at->replica, b);
         const int number = lk_exchange_bucket(stepper->exchange, place, b);
@@ -158,9 +172,16 @@ enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples, do
                                  int64_t step, bool weights)
 {
     const struct lk_update update = {.scale = 1.0 / (double)samples, .lr = lr, .step = step};
+    LK_TRY(decide(stepper, update.scale));
     for (int i = 0; i < stepper->place_count; i++)
         LK_TRY(update_place(stepper, i, update));
     return lk_exchange_end(stepper->exchange, weights);
+}
+
+enum lk_status lk_stepper_check_crossings(struct lk_stepper *stepper, bool *is_right)
+{
+    *is_right = true;
+    return stepper->group ? lk_group_check(stepper->group, is_right) : LK_OK;
 }
 
 struct lk_share_times lk_stepper_share_times(const struct lk_stepper *stepper)

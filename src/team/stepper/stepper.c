@@ -26,8 +26,7 @@ enum lk_status lk_stepper_plan(const struct lk_stepper_config *c,
         .choices = c->choices,
         .optimizer_arrays = traits.arrays + (c->ema > 0),
         .gradient_sums = 1 + (c->most_shards ? lk_exchange_terms(c->shards, shards) : 0),
-        /* the norm of a list is not that of the gradient */
-        .list_shards = c->lists_rows && c->clip.norm == 0 ? c->shards : 0,
+        .list_shards = c->lists_rows ? c->shards : 0,
     };
     return LK_OK;
 }
@@ -72,7 +71,11 @@ static enum lk_status allocate_alone(struct lk_stepper *stepper, size_t real)
 {
     struct lk_device *device = stepper->config.device;
     const size_t dense = (size_t)lk_replica_gradient_stride(stepper->places[0].replica);
+    struct lk_gradient_run run;
     LK_TRY(lk_buffer_create(device, dense * real, &stepper->gradient));
+    for (int i = 0; lk_replica_gradient_run(stepper->places[0].replica, i, &run); i++)
+        LK_TRY(lk_buffer_view(stepper->gradient, (size_t)run.at * real,
+                              (size_t)run.count * real, &stepper->runs[i]));
     LK_TRY(lk_buffer_create(device, LK_STEP_METRICS * real, &stepper->metrics));
     for (int i = 0; i < LK_REPLICA_SLOTS; i++)
         LK_TRY(lk_staging_create(device, LK_STEP_METRICS * real, &stepper->slots[i].metrics));
@@ -94,48 +97,75 @@ static struct lk_param_factors factors_of(const struct lk_stepper *stepper,
                                      .l2 = penalties.l2};
 }
 
-static enum lk_status create_optimizer(const struct lk_stepper *stepper,
-                                       struct lk_stepper_place *place, int64_t count)
+/* What an optimizer is told of single parameters; each has room for all. */
+struct about_params {
+    struct lk_param_factors *factors;
+    struct lk_param_rows *rows;
+    struct lk_param_placement *placements;
+    int factor_count, row_count;
+};
+
+static void describe_params(const struct lk_stepper *stepper, const struct lk_replica *replica,
+                            struct about_params *about)
 {
-    const struct lk_stepper_config *c = &stepper->config;
     const struct lk_param *param;
-    int params = 0, used = 0, tables = 0;
-    while (lk_replica_param(place->replica, params))
-        params++;
-    struct lk_param_factors *factors = calloc((size_t)params + 1, sizeof *factors);
-    struct lk_param_rows *rows = calloc((size_t)params + 1, sizeof *rows);
-    if (!factors || !rows) {
-        free(factors);
-        free(rows);
-        return lk_fail_memory("factors of parameters", (size_t)params * sizeof *factors);
-    }
-    for (int i = 0; (param = lk_replica_param(place->replica, i)); i++) {
+    for (int i = 0; (param = lk_replica_param(replica, i)); i++) {
         const struct lk_param_factors of = factors_of(stepper, param);
         if (param->is_trainable && (of.rate != 1 || of.decay != 1 || of.l1 != 0 || of.l2 != 0))
-            factors[used++] = of;
+            about->factors[about->factor_count++] = of;
         if (param->is_trainable && param->spec.is_rows &&
             (stepper->is_lazy || param->places > 0))
-            rows[tables++] =
+            about->rows[about->row_count++] =
                 (struct lk_param_rows){.first = param->offset,
                                        .count = param->count,
                                        .units = param->shape.dim[param->shape.rank - 1],
                                        .places = param->places,
-                                       .shards = c->shards};
+                                       .shards = stepper->config.shards};
     }
-    const struct lk_optimizer_config config = {.device = place->device,
-                                               .real = c->real,
-                                               .kind = c->optimizer,
-                                               .options = c->optimizer_options,
-                                               .count = count,
-                                               .factors = factors,
-                                               .factor_count = used,
-                                               .rows = rows,
-                                               .row_count = tables,
-                                               .clip = c->clip,
-                                               .ema = c->ema};
-    const enum lk_status status = lk_optimizer_create(&config, &place->optimizer);
-    free(factors);
-    free(rows);
+}
+
+static enum lk_status create_optimizer(const struct lk_stepper *stepper,
+                                       struct lk_stepper_place *place,
+                                       struct about_params *about)
+{
+    const struct lk_stepper_config *c = &stepper->config;
+    describe_params(stepper, place->replica, about);
+    struct lk_optimizer_config config = {.device = place->device,
+                                         .real = c->real,
+                                         .kind = c->optimizer,
+                                         .options = c->optimizer_options,
+                                         .count = lk_replica_trainable_count(place->replica),
+                                         .factors = about->factors,
+                                         .factor_count = about->factor_count,
+                                         .rows = about->rows,
+                                         .row_count = about->row_count,
+                                         .clip = c->clip,
+                                         .penalizes = stepper->penalizes,
+                                         .ema = c->ema};
+    if (stepper->group) {
+        config.placements = about->placements;
+        config.placement_count =
+            lk_stepper_placements(place->replica, about->placements, &config.all);
+    }
+    return lk_optimizer_create(&config, &place->optimizer);
+}
+
+static enum lk_status make_optimizer(const struct lk_stepper *stepper,
+                                     struct lk_stepper_place *place)
+{
+    size_t params = 1;
+    while (lk_replica_param(place->replica, (int)params - 1))
+        params++;
+    struct about_params about = {.factors = calloc(params, sizeof *about.factors),
+                                 .rows = calloc(params, sizeof *about.rows),
+                                 .placements = calloc(params, sizeof *about.placements)};
+    const enum lk_status status =
+        about.factors && about.rows && about.placements
+            ? create_optimizer(stepper, place, &about)
+            : lk_fail_memory("factors of parameters", params * sizeof *about.factors);
+    free(about.factors);
+    free(about.rows);
+    free(about.placements);
     return status;
 }
 
@@ -146,12 +176,16 @@ static enum lk_status build_optimizer(const struct lk_stepper *stepper,
     const struct lk_stepper_config *c = &stepper->config;
     const int64_t count = lk_replica_trainable_count(place->replica);
     const int64_t all = lk_replica_gradient_count(place->replica);
-    LK_TRY(create_optimizer(stepper, place, count));
+    LK_TRY(make_optimizer(stepper, place));
     if (all > count)
         LK_TRY(lk_optimizer_track(place->optimizer, place->device, all - count));
     if (c->loss_scale.first > 0)
         LK_TRY(lk_optimizer_scale_loss(place->optimizer, place->device, &c->loss_scale));
-    lk_replica_set_loss_scale(place->replica, lk_optimizer_info(place->optimizer)->scaling);
+    const struct lk_buffer *scale = lk_optimizer_info(place->optimizer)->scaling;
+    if (stepper->group)
+        lk_group_set_loss_scale(stepper->group, (int)(place - stepper->places), scale);
+    else
+        lk_replica_set_loss_scale(place->replica, scale);
     return LK_OK;
 }
 
@@ -217,6 +251,8 @@ void lk_stepper_destroy(struct lk_stepper *stepper)
     }
     lk_exchange_destroy(stepper->exchange);
     lk_buffer_destroy(stepper->metrics);
+    for (int i = 0; i < LK_COUNT(stepper->runs); i++)
+        lk_buffer_destroy(stepper->runs[i]);
     lk_buffer_destroy(stepper->gradient);
     lk_shard_sum_destroy(stepper->sum);
     for (int i = 0; i < stepper->place_count; i++)
@@ -225,6 +261,7 @@ void lk_stepper_destroy(struct lk_stepper *stepper)
         lk_group_destroy(stepper->group);
     else
         lk_replica_destroy(stepper->places[0].replica);
+    free(stepper->sums);
     free(stepper);
 }
 

@@ -40,8 +40,7 @@ LK_MUST_CHECK enum lk_status lk_stepper_plan(const struct lk_stepper_config *con
                                              struct lk_replica_config *replica);
 
 /* Plans and picks kernels. fails: as lk_replica_create() and lk_optimizer_create(); as
- * lk_group_create(); LK_E_ARGUMENT what a group cannot: clipping by
- * the norm, halves, a head alone; LK_E_UNSUPPORTED penalties of weights */
+ * lk_group_create(); LK_E_ARGUMENT what a group cannot: a head alone */
 LK_MUST_CHECK enum lk_status lk_stepper_create(const struct lk_stepper_config *config,
                                                struct lk_stepper **stepper);
 
@@ -73,6 +72,7 @@ struct lk_step_result {
     double loss, accuracy;
     double transfer_ms;           /* the rest of the upload, for which kernels had to wait */
     double compute_ms, reduce_ms; /* forward and backward; sums over shards and update */
+    double ended; /* seconds of the device's clock, which counts from anywhere */
 };
 
 /* Reads samples of a batch into a slot. fails: as lk_feed_read() */
@@ -115,6 +115,11 @@ struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper);
  * checksum is made. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples,
                                                double lr, int64_t step, bool weights);
+
+/* Whether all that crossed in a group in the last share has arrived as it was sent; logs what
+ * has not. Waits for the share's end. fails: LK_E_DEVICE */
+LK_MUST_CHECK enum lk_status lk_stepper_check_crossings(struct lk_stepper *stepper,
+                                                        bool *is_right);
 
 /* What the last share took, known once its buckets have come: reading on the host, the rest of
  * the upload for which kernels had to wait, kernels. */

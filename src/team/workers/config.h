@@ -62,6 +62,8 @@ struct lk_team_result {
     struct lk_device_times devices[LK_MOST_SHARDS]; /* [device_count]: those of all ranks,
                                                      * one rank after another */
     int device_count;
+    double ended;   /* of a device that is alone, as struct lk_step_result has it: the host may
+                     * hear of it late; else 0 */
     int tries;      /* how often the step was computed */
     bool must_stop; /* a rank has asked all to stop */
 };

@@ -227,7 +227,7 @@ static struct lk_stepper_config describe_stepper(const struct lk_worker *worker,
         .ema = c->ema,
         .choices = c->choices,
         .part = c->part,
-        .lists_rows = !c->is_async,
+        .lists_rows = true,
         /* Smaller micro-batches cost no work, so they are tried first. */
         .recompute =
             most > 1 && c->recompute == LK_RECOMPUTE_AUTO ? LK_RECOMPUTE_OFF : c->recompute,

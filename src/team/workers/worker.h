@@ -69,6 +69,8 @@ struct lk_delivery {
     const uint32_t *checks;      /* checksums of what it received in the step before; there
                                   * once the metrics are */
     struct lk_share_times times;
+    bool has_crossed_wrong; /* in its group: its sums are of no use. Known as lockstep/share.c
+                             * says */
     struct lk_step_result result; /* of a device that is alone, which brings no sums */
     double came_at; /* lk_seconds() at the last arrival, since when the device waits; of a
                      * device that is alone, since when the host waits for it */

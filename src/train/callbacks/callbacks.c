@@ -154,7 +154,7 @@ static enum lk_status add_step(struct lk_callbacks *callbacks, const struct lk_e
     if (isfinite(event->accuracy))
         sums->accuracy += event->accuracy * (double)event->samples;
     sums->samples += event->samples;
-    callbacks->lr = event->lr;
+    sums->lr = event->lr;
     for (int i = 0; i < callbacks->count; i++) {
         struct lk_called *called = &callbacks->list[i];
         const enum lk_status status =
@@ -190,14 +190,14 @@ static void sum_up(struct lk_callbacks *callbacks, int64_t step)
     struct lk_epoch_sums *sums = &callbacks->sums;
     const double samples = (double)sums->samples;
     *epoch =
-        (struct lk_epoch){.number = step / callbacks->site.steps_per_epoch - 1, .step = step};
+        (struct lk_epoch){.number = (step - 1) / callbacks->site.steps_per_epoch, .step = step};
     lk_figures_set(&epoch->figures, "loss", sums->is_broken ? NAN : sums->loss / samples);
     if (callbacks->site.has_accuracy)
         lk_figures_set(&epoch->figures, "accuracy", sums->accuracy / samples);
     for (int i = 0; i < callbacks->evaluated.count; i++)
         lk_figures_set(&epoch->figures, callbacks->evaluated.items[i].name,
                        callbacks->evaluated.items[i].value);
-    lk_figures_set(&epoch->figures, "lr", callbacks->lr);
+    lk_figures_set(&epoch->figures, "lr", sums->lr);
     callbacks->evaluated.count = 0;
     sums->loss = sums->accuracy = 0;
     sums->samples = 0;
@@ -259,12 +259,20 @@ enum lk_status lk_callbacks_saved(struct lk_callbacks *callbacks, int64_t step,
     return LK_OK;
 }
 
-enum lk_status lk_callbacks_flush(struct lk_callbacks *callbacks, bool is_durable)
+enum lk_status lk_callbacks_sync(const struct lk_callbacks *callbacks)
+{
+    for (int i = 0; i < callbacks->count && callbacks->is_open; i++)
+        if (callbacks->list[i].kind->sync)
+            LK_TRY(callbacks->list[i].kind->sync(&callbacks->list[i]));
+    return LK_OK;
+}
+
+enum lk_status lk_callbacks_flush(struct lk_callbacks *callbacks, bool is_last)
 {
     for (int i = 0; i < callbacks->count && callbacks->is_open; i++) {
         struct lk_called *called = &callbacks->list[i];
         const enum lk_status status =
-            called->kind->flush ? called->kind->flush(called, is_durable) : LK_OK;
+            called->kind->flush ? called->kind->flush(called, is_last) : LK_OK;
         if (status != LK_OK)
             return lk_fail_within(status, "callback '%s'", called->kind->name);
     }

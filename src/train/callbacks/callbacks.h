@@ -26,6 +26,8 @@ struct lk_callback_site {
     const struct lk_model *model;
     const char *settings;           /* all, as a run file has them */
     int64_t checkpoint_every;       /* the setting */
+    bool sees_epochs;               /* evaluations are at the ends of epochs */
+    bool by_clock;                  /* the clock says when they are */
     int64_t steps_per_epoch, ahead; /* steps that may be on their way beside the oldest */
     int ranks;
     bool is_first; /* rank 0, where alone callbacks are called */
@@ -39,6 +41,13 @@ struct lk_callback_site {
                                  enum lk_status (*see)(void *context,
                                                        const struct lk_param *param,
                                                        const float *values));
+
+    /* Likewise with the gradients of the last step, means over its batch; does not call it
+     * where no device has all of them. */
+    enum lk_status (*each_gradient)(void *trainer, void *context,
+                                    enum lk_status (*see)(void *context,
+                                                          const struct lk_param *param,
+                                                          const float *values));
     void *trainer;
 };
 
@@ -113,7 +122,8 @@ LK_MUST_CHECK enum lk_status lk_callbacks_open(struct lk_callbacks *callbacks, i
 LK_MUST_CHECK enum lk_status lk_callbacks_see(struct lk_callbacks *callbacks,
                                               struct lk_event *event);
 
-/* After an epoch's evaluation, if there is one. */
+/* After an evaluation that was due, or in its place where there is no validation: what was
+ * trained since the one before is over. Usually that is an epoch, as callbacks call it. */
 LK_MUST_CHECK enum lk_status lk_callbacks_end_epoch(struct lk_callbacks *callbacks,
                                                     int64_t step);
 
@@ -143,10 +153,13 @@ struct lk_callback_rates {
 };
 struct lk_callback_rates *lk_callbacks_rates(struct lk_callbacks *callbacks);
 
-/* A checkpoint was written; before it is, files that the state knows of have to be on disk. */
 LK_MUST_CHECK enum lk_status lk_callbacks_saved(struct lk_callbacks *callbacks, int64_t step,
                                                 const char *path);
-LK_MUST_CHECK enum lk_status lk_callbacks_flush(struct lk_callbacks *callbacks,
-                                                bool is_durable);
+
+/* Writes files as far as the state knows of them; is_last: there is no later try. Before a
+ * checkpoint with that state is written they have to be on disk, which sync waits for, on any
+ * thread. fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_callbacks_flush(struct lk_callbacks *callbacks, bool is_last);
+LK_MUST_CHECK enum lk_status lk_callbacks_sync(const struct lk_callbacks *callbacks);
 
 #endif

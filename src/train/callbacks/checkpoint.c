@@ -219,7 +219,8 @@ static enum lk_status copy(const char *from, const char *to)
     char draft[1100];
     void *data = NULL;
     size_t bytes = 0;
-    snprintf(draft, sizeof draft, "%s.link", to);
+    /* named as drafts of files are, which are removed where they are found */
+    snprintf(draft, sizeof draft, "%s.%ld-0.tmp", to, (long)getpid());
     unlink(draft);
     if (link(from, draft) == 0 && rename(draft, to) == 0)
         return LK_OK;

@@ -103,22 +103,28 @@ static enum lk_status open_csv(struct lk_called *called, int64_t step)
 
 static void put_columns(struct csv_memory *m, const struct lk_epoch *epoch, char separator)
 {
-    fprintf(m->log.file, "%s%cstep", first_column, separator);
+    FILE *file = lk_journal_stream(m->log.journal);
+    fprintf(file, "%s%cstep", first_column, separator);
     for (int i = 0; i < epoch->figures.count; i++) {
         const char *name = epoch->figures.items[i].name;
         const char *quote = strchr(name, separator) ? "\"" : "";
-        fprintf(m->log.file, "%c%s%s%s", separator, quote, name, quote);
+        fprintf(file, "%c%s%s%s", separator, quote, name, quote);
     }
-    putc('\n', m->log.file);
+    putc('\n', file);
     m->columns = epoch->figures;
     m->has_columns = true;
 }
 
-static enum lk_status flush_csv(struct lk_called *called, bool is_durable)
+static enum lk_status flush_csv(struct lk_called *called, bool is_last)
 {
     struct csv_memory *m = called->memory;
     struct csv_state *s = called->state;
-    return lk_log_file_flush(&m->log, is_durable, &s->bytes);
+    return lk_log_file_flush(&m->log, is_last, &s->bytes);
+}
+
+static enum lk_status sync_csv(const struct lk_called *called)
+{
+    return lk_log_file_sync(&((const struct csv_memory *)called->memory)->log);
 }
 
 static enum lk_status put_row(struct lk_called *called, const struct lk_epoch *epoch,
@@ -126,10 +132,11 @@ static enum lk_status put_row(struct lk_called *called, const struct lk_epoch *e
 {
     const struct csv_options *o = called->options;
     struct csv_memory *m = called->memory;
+    FILE *file = lk_journal_stream(m->log.journal);
     (void)wish;
     if (!m->has_columns)
         put_columns(m, epoch, *o->separator);
-    fprintf(m->log.file, "%lld%c%lld", (long long)epoch->number, *o->separator,
+    fprintf(file, "%lld%c%lld", (long long)epoch->number, *o->separator,
             (long long)epoch->step);
     for (int i = 0; i < m->columns.count; i++) {
         double value = NAN;
@@ -137,9 +144,9 @@ static enum lk_status put_row(struct lk_called *called, const struct lk_epoch *e
         (void)lk_figures_find(&epoch->figures, m->columns.items[i].name, &value);
         if (!isnan(value))
             lk_number_print(value, number, sizeof number);
-        fprintf(m->log.file, "%c%s", *o->separator, number);
+        fprintf(file, "%c%s", *o->separator, number);
     }
-    putc('\n', m->log.file);
+    putc('\n', file);
     return flush_csv(called, false);
 }
 
@@ -161,6 +168,7 @@ const struct lk_callback_kind lk_csv_log = {
     .open = open_csv,
     .see_epoch = put_row,
     .flush = flush_csv,
+    .sync = sync_csv,
     .close = close_csv,
 };
 

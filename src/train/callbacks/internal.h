@@ -10,6 +10,7 @@ enum { LK_MOST_ADDED_FIGURES = 32, LK_ADDED_NAME = 64 };
 /* Sums over the steps of an epoch, and what else belongs to no callback of the text. */
 struct lk_epoch_sums {
     double loss, accuracy; /* each times its samples */
+    double lr;             /* of the last step */
     int64_t samples;
     bool is_broken; /* a loss was not finite */
     char ended[64]; /* the program's callback that has ended the run; "": none */
@@ -26,7 +27,6 @@ struct lk_callbacks {
     struct lk_epoch_sums sums;
     struct lk_epoch epoch;                         /* that was over last */
     struct lk_figures evaluated;                   /* since then */
-    double lr;                                     /* of the last step */
     struct lk_figure added[LK_MOST_ADDED_FIGURES]; /* to the event that is seen */
     char names[LK_MOST_ADDED_FIGURES][LK_ADDED_NAME];
     int added_count;

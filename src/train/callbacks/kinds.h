@@ -4,8 +4,8 @@
 #define LK_TRAIN_CALLBACKS_KINDS_H
 
 #include "base/option.h"
+#include "io/journal.h"
 #include "train/callbacks/callbacks.h"
-#include <stdio.h>
 
 struct lk_called {
     const struct lk_callback_kind *kind;
@@ -14,9 +14,10 @@ struct lk_called {
     void *memory;          /* (optional) of the kind's own; close() releases it */
 };
 
-/* What has an epoch that is over. */
+/* What has an epoch that is over; where evaluations are not at the ends of epochs, what was
+ * trained since the last one. */
 struct lk_epoch {
-    int64_t number; /* from 0 */
+    int64_t number; /* from 0, of the last step */
     int64_t step;   /* done */
     struct lk_figures figures;
 };
@@ -57,8 +58,11 @@ struct lk_callback_kind {
     /* The checkpoint of `step` steps was written at `path`. */
     enum lk_status (*saved)(struct lk_called *called, int64_t step, const char *path);
 
-    /* Brings to the state what is in files; is_durable: and the files to disk. */
-    enum lk_status (*flush)(struct lk_called *called, bool is_durable);
+    /* Brings to the state what is in files; is_last: there is no later try to write them. */
+    enum lk_status (*flush)(struct lk_called *called, bool is_last);
+
+    /* Brings the files to disk, on a thread of its own. */
+    enum lk_status (*sync)(const struct lk_called *called);
     void (*close)(struct lk_called *called);
 };
 
@@ -92,7 +96,7 @@ LK_MUST_CHECK enum lk_status lk_called_path(const char *run, const char *path,
 /* A file of a run that grows. {0} is none. */
 struct lk_log_file {
     char path[LK_CALLED_PATH];
-    FILE *file;
+    struct lk_journal *journal;
     int64_t begun; /* bytes that were there */
 };
 
@@ -103,10 +107,16 @@ LK_MUST_CHECK enum lk_status lk_log_file_open(struct lk_log_file *log, const cha
                                               const char *path, int64_t bytes,
                                               const char *beginning);
 
-/* Writes what was added and tells how long the file is; is_durable: syncs it. fails: LK_E_IO */
-LK_MUST_CHECK enum lk_status lk_log_file_flush(struct lk_log_file *log, bool is_durable,
+/* Writes what was added and tells how long the file is, with what a disk that takes nothing
+ * keeps waiting; is_last: nothing may wait. fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_log_file_flush(struct lk_log_file *log, bool is_last,
                                                int64_t *bytes);
+LK_MUST_CHECK enum lk_status lk_log_file_sync(const struct lk_log_file *log);
 void lk_log_file_close(struct lk_log_file *log);
+
+/* Adds the nodes of a model to an empty graph. */
+struct lk_summary;
+void lk_summary_add_model(struct lk_summary *graph, const struct lk_model *model);
 
 #define LK_CALLED_OPTION(type, field) .name = #field, .offset = offsetof(type, field)
 

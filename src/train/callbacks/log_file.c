@@ -3,38 +3,24 @@
 #include "base/log.h"
 #include "io/file.h"
 #include "train/callbacks/kinds.h"
-#include <stdlib.h>
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { MOST_BEGINNING = 64 };
 
-/* Whether the file, if it is there, begins with that. */
-static bool is_known(const char *path, const char *beginning)
+/* Whether the file, if it is there, begins with that. fails: LK_E_IO */
+static enum lk_status look(const char *path, const char *beginning, bool *is_known)
 {
     char found[MOST_BEGINNING] = "";
     const size_t length = strlen(beginning);
     FILE *file = fopen(path, "rb");
+    *is_known = true;
     if (!file)
-        return true;
+        return errno == ENOENT ? LK_OK : lk_file_fail("open", path);
     const size_t read = fread(found, 1, length < sizeof found ? length : sizeof found, file);
     fclose(file);
-    return read == 0 || (read == length && memcmp(found, beginning, length) == 0);
-}
-
-static enum lk_status cut(struct lk_log_file *log, int64_t bytes)
-{
-    struct stat about;
-    if (fstat(fileno(log->file), &about) != 0)
-        return lk_file_fail("read", log->path);
-    if (about.st_size < bytes)
-        lk_log(LK_LOG_WARNING, "'%s' has %lld of the %lld bytes that the run has written to it",
-               log->path, (long long)about.st_size, (long long)bytes);
-    log->begun = about.st_size < bytes ? about.st_size : bytes;
-    if (ftruncate(fileno(log->file), (off_t)log->begun) != 0 ||
-        fseeko(log->file, 0, SEEK_END) != 0)
-        return lk_file_fail("cut", log->path);
+    *is_known = read == 0 || (read == length && memcmp(found, beginning, length) == 0);
     return LK_OK;
 }
 
@@ -51,31 +37,38 @@ enum lk_status lk_called_path(const char *run, const char *path, char full[LK_CA
 enum lk_status lk_log_file_open(struct lk_log_file *log, const char *run, const char *path,
                                 int64_t bytes, const char *beginning)
 {
+    bool is_known = true;
     LK_TRY(lk_called_path(run, path, log->path));
-    if (bytes == 0 && beginning && !is_known(log->path, beginning))
+    if (bytes == 0 && beginning)
+        LK_TRY(look(log->path, beginning, &is_known));
+    if (!is_known)
         return lk_fail(LK_E_ARGUMENT, "file '%s' is there and not of a run: it is not replaced",
                        log->path);
-    LK_TRY(lk_file_append(log->path, &log->file));
-    return cut(log, bytes);
+    LK_TRY(lk_journal_open(log->path, bytes, &log->journal));
+    log->begun = lk_journal_bytes(log->journal);
+    if (log->begun < bytes)
+        lk_log(LK_LOG_WARNING, "'%s' has %lld of the %lld bytes that the run has written to it",
+               log->path, (long long)log->begun, (long long)bytes);
+    return LK_OK;
 }
 
-enum lk_status lk_log_file_flush(struct lk_log_file *log, bool is_durable, int64_t *bytes)
+enum lk_status lk_log_file_flush(struct lk_log_file *log, bool is_last, int64_t *bytes)
 {
-    if (!log->file)
+    if (!log->journal)
         return LK_OK;
-    if (ferror(log->file) || fflush(log->file) != 0 ||
-        (is_durable && fsync(fileno(log->file)) != 0))
-        return lk_file_fail("append to", log->path);
-    const off_t at = ftello(log->file);
-    if (at < 0)
-        return lk_file_fail("append to", log->path);
-    *bytes = at;
-    return LK_OK;
+    const enum lk_status status =
+        is_last ? lk_journal_write(log->journal) : lk_journal_try(log->journal);
+    *bytes = lk_journal_bytes(log->journal);
+    return status;
+}
+
+enum lk_status lk_log_file_sync(const struct lk_log_file *log)
+{
+    return log->journal ? lk_journal_sync(log->journal) : LK_OK;
 }
 
 void lk_log_file_close(struct lk_log_file *log)
 {
-    if (log->file)
-        fclose(log->file);
-    log->file = NULL;
+    lk_journal_close(log->journal);
+    log->journal = NULL;
 }

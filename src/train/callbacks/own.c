@@ -35,6 +35,11 @@ enum lk_status lk_callback_set_lr(struct lk_callback_reply *reply, double lr)
                        "callback '%s': in a job of several ranks the learning rate can be set "
                        "at evaluations alone",
                        reply->callback->name);
+    if (site->ranks > 1 && site->by_clock)
+        return lk_fail(LK_E_ARGUMENT,
+                       "callback '%s': in a job of several ranks that evaluates by minutes the "
+                       "learning rate cannot be set",
+                       reply->callback->name);
     memmove(rates->rates + 1, rates->rates, sizeof rates->rates - sizeof rates->rates[0]);
     memmove(rates->from + 1, rates->from, sizeof rates->from - sizeof rates->from[0]);
     rates->rates[0] = lr;

@@ -14,6 +14,7 @@ enum { STATE_BYTES = 4096, RATES = 8 };
 static const struct lk_option sums_table[] = {
     {SUM(loss), .kind = LK_OPTION_REAL, .standard = "0"},
     {SUM(accuracy), .kind = LK_OPTION_REAL, .standard = "0"},
+    {SUM(lr), .kind = LK_OPTION_REAL, .standard = "0"},
     {SUM(samples), .kind = LK_OPTION_INT, .standard = "0"},
     {SUM(is_broken), .kind = LK_OPTION_BOOL, .standard = "false"},
     {SUM(ended), .kind = LK_OPTION_TEXT, .count = 64, .standard = ""},

@@ -34,7 +34,8 @@ static const struct lk_option options_table[] = {
     {OPTION(every), .kind = LK_OPTION_INT, .max = 1e15, .standard = "0",
      .help = "steps between figures of single steps; 0: epochs alone"},
     {OPTION(histograms), .kind = LK_OPTION_INT, .max = 1e15, .standard = "0",
-     .help = "steps between histograms of all parameters; 0: none"},
+     .help = "steps between histograms of all parameters, and of their gradients where one "
+             "device computes a batch at once; 0: none"},
     {0},
 };
 
@@ -62,7 +63,15 @@ static enum lk_status open_writer(const struct lk_called *called, const char *wr
     LK_TRY(lk_folder_make(folder));
     snprintf(path, sizeof path, "%s/%s/events.out.tfevents.0.lockstep", o->folder, writer);
     LK_TRY(lk_log_file_open(log, called->site->run, path, bytes, NULL));
-    return log->begun > 0 ? LK_OK : lk_event_file_begin(log->file, log->path, wall_time());
+    return log->begun > 0
+               ? LK_OK
+               : lk_event_file_begin(lk_journal_stream(log->journal), log->path, wall_time());
+}
+
+static enum lk_status put(struct lk_log_file *log, int64_t step, struct lk_summary *summary)
+{
+    return lk_event_file_add(lk_journal_stream(log->journal), log->path, wall_time(), step,
+                             summary);
 }
 
 /* All settings, as TensorBoard shows preformatted text. */
@@ -81,15 +90,31 @@ static enum lk_status put_settings(const struct lk_called *called)
     *to = '\0';
     lk_summary_add_text(&summary, "settings", text);
     free(text);
-    return lk_event_file_add(m->train.file, m->train.path, wall_time(), 0, &summary);
+    return put(&m->train, 0, &summary);
 }
 
-static enum lk_status flush(struct lk_called *called, bool is_durable)
+static enum lk_status put_graph(const struct lk_called *called)
+{
+    struct memory *m = called->memory;
+    struct lk_summary graph = {0};
+    lk_summary_add_model(&graph, called->site->model);
+    return lk_event_file_add_graph(lk_journal_stream(m->train.journal), m->train.path,
+                                   wall_time(), &graph);
+}
+
+static enum lk_status flush(struct lk_called *called, bool is_last)
 {
     struct memory *m = called->memory;
     struct state *s = called->state;
-    LK_TRY(lk_log_file_flush(&m->train, is_durable, &s->train_bytes));
-    return lk_log_file_flush(&m->validation, is_durable, &s->validation_bytes);
+    LK_TRY(lk_log_file_flush(&m->train, is_last, &s->train_bytes));
+    return lk_log_file_flush(&m->validation, is_last, &s->validation_bytes);
+}
+
+static enum lk_status sync_files(const struct lk_called *called)
+{
+    const struct memory *m = called->memory;
+    LK_TRY(lk_log_file_sync(&m->train));
+    return lk_log_file_sync(&m->validation);
 }
 
 static enum lk_status begin(struct lk_called *called, int64_t step)
@@ -103,8 +128,10 @@ static enum lk_status begin(struct lk_called *called, int64_t step)
     LK_TRY(open_writer(called, "train", s->train_bytes, &m->train));
     if (called->site->has_validation)
         LK_TRY(open_writer(called, "validation", s->validation_bytes, &m->validation));
-    if (m->train.begun == 0)
+    if (m->train.begun == 0) {
         LK_TRY(put_settings(called));
+        LK_TRY(put_graph(called));
+    }
     return flush(called, false);
 }
 
@@ -127,29 +154,31 @@ static enum lk_status see_step(struct lk_called *called, const struct lk_event *
         snprintf(tag, sizeof tag, "batch_%.100s", event->figures[i].name);
         lk_summary_add_number(&summary, tag, event->figures[i].value);
     }
-    return lk_event_file_add(m->train.file, m->train.path, wall_time(), event->step, &summary);
+    return put(&m->train, event->step, &summary);
 }
 
-/* epoch_loss, ...: those of the validation have the same names in the other file. */
+/* epoch_loss, or evaluation_loss_vs_iterations as Keras has it where epochs do not evaluate;
+ * those of the validation have the same names in the other file. */
 static enum lk_status see_epoch(struct lk_called *called, const struct lk_epoch *epoch,
                                 struct lk_callback_wish *wish)
 {
     struct memory *m = called->memory;
     struct lk_summary train = {0}, validation = {0};
+    const bool is_epoch = called->site->sees_epochs;
+    const int64_t at = is_epoch ? epoch->number : epoch->step;
     (void)wish;
     for (int i = 0; i < epoch->figures.count; i++) {
         const struct lk_named_figure *figure = &epoch->figures.items[i];
-        const bool is_val = strncmp(figure->name, "val_", 4) == 0 && m->validation.file;
+        const bool is_val = strncmp(figure->name, "val_", 4) == 0 && m->validation.journal;
         const char *name =
             strcmp(figure->name, "lr") == 0 ? "learning_rate" : figure->name + (is_val ? 4 : 0);
-        char tag[LK_FIGURE_NAME + 8];
-        snprintf(tag, sizeof tag, "epoch_%s", name);
+        char tag[LK_FIGURE_NAME + 32];
+        snprintf(tag, sizeof tag, is_epoch ? "epoch_%s" : "evaluation_%s_vs_iterations", name);
         lk_summary_add_number(is_val ? &validation : &train, tag, figure->value);
     }
-    LK_TRY(lk_event_file_add(m->train.file, m->train.path, wall_time(), epoch->number, &train));
-    if (m->validation.file)
-        LK_TRY(lk_event_file_add(m->validation.file, m->validation.path, wall_time(),
-                                 epoch->number, &validation));
+    LK_TRY(put(&m->train, at, &train));
+    if (m->validation.journal)
+        LK_TRY(put(&m->validation, at, &validation));
     return flush(called, false);
 }
 
@@ -167,6 +196,18 @@ static enum lk_status add_histogram(void *context, const struct lk_param *param,
     return LK_OK;
 }
 
+static enum lk_status add_gradient(void *context, const struct lk_param *param,
+                                   const float *values)
+{
+    struct memory *m = context;
+    struct lk_histogram histogram;
+    char tag[sizeof param->name + 16];
+    snprintf(tag, sizeof tag, "gradients/%s", param->name);
+    lk_histogram_make(values, param->count, &histogram);
+    lk_summary_add_histogram(&m->histograms, tag, &histogram);
+    return LK_OK;
+}
+
 static enum lk_status see_pause(struct lk_called *called, int64_t step, bool saves,
                                 struct lk_callback_wish *wish)
 {
@@ -177,7 +218,8 @@ static enum lk_status see_pause(struct lk_called *called, int64_t step, bool sav
     if (o->histograms == 0 || step % o->histograms != 0)
         return LK_OK;
     LK_TRY(called->site->each_param(called->site->trainer, m, add_histogram));
-    return lk_event_file_add(m->train.file, m->train.path, wall_time(), step, &m->histograms);
+    LK_TRY(called->site->each_gradient(called->site->trainer, m, add_gradient));
+    return put(&m->train, step, &m->histograms);
 }
 
 static int64_t pause_every(const struct lk_called *called)
@@ -208,5 +250,6 @@ const struct lk_callback_kind lk_tensorboard = {
     .pause = see_pause,
     .pause_every = pause_every,
     .flush = flush,
+    .sync = sync_files,
     .close = leave,
 };

@@ -6,6 +6,7 @@
 #include "data/stages/pipeline.h"
 #include "graph/replica.h"
 #include "io/file.h"
+#include "model/checkpoint/bundle.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/foreign/weights.h"
 #include "model/model.h"
@@ -104,7 +105,8 @@ static enum lk_status open_model(struct lk_computation *c, const char *path,
                        "the zoo and model files",
                        path);
     if (lk_folder_exists(path))
-        return lk_file_exists(text) ? open_folder(c, text) : open_run(c, path);
+        return lk_file_exists(text) && !lk_bundle_is_there(path) ? open_folder(c, text)
+                                                                 : open_run(c, path);
     return open_run(c, path);
 }
 
@@ -287,6 +289,7 @@ static enum lk_status make_replica(struct lk_computation *c)
                                        .shards = 1,
                                        .transform = &c->transform,
                                        .real = LK_F32,
+                                       .few_samples = c->batch <= LK_FEW_SAMPLES,
                                        .choices = c->choices};
     int64_t most = 1;
     for (int i = 0; i < c->value_count; i++) {

@@ -49,9 +49,13 @@ static enum lk_status create(struct lk_evaluator *evaluator,
         .transform = c->transform,
         .real = LK_F32,
         .weights_of = c->weights_of,
+        .few_samples = !c->weights_of && c->batch <= LK_FEW_SAMPLES,
         .borrows_memory = true, /* evaluation comes between steps */
         .choices = c->choices,
     };
+    const int lanes = lk_device_info(c->device)->lanes;
+    if (c->cuts && c->batch > lanes && c->batch % lanes == 0)
+        config.shards = (int)(c->batch / lanes);
     lk_model_output_nodes(c->model, config.outputs);
     for (int i = 0; i < c->model->output_count; i++)
         LK_TRY(create_judged(evaluator, i));
@@ -116,6 +120,11 @@ void lk_evaluator_watch(struct lk_evaluator *evaluator, void (*beat)(void *), vo
     evaluator->watcher = context;
 }
 
+void lk_evaluator_stop_at(struct lk_evaluator *evaluator, const atomic_bool *stop)
+{
+    evaluator->stop = stop;
+}
+
 /* --- predicting -------------------------------------------------------------------------- */
 
 static enum lk_status load_place(void *context, struct lk_replica *replica, int place,
@@ -132,13 +141,14 @@ static enum lk_status run_forward(struct lk_evaluator *evaluator, int64_t count)
         .context = &count, .micro_batches = 1, .load = load_place};
     if (evaluator->group)
         return lk_group_run(evaluator->group, &work);
-    LK_TRY(lk_replica_load(evaluator->replica, 0, count));
+    const int64_t each = lk_replica_tiling(evaluator->replica)->shard_samples;
+    const struct lk_micro_batch used = {.shards = (int)lk_divide_up(count, each),
+                                        .samples = count};
+    LK_TRY(lk_replica_load_micro_batch(evaluator->replica, 0, &used));
     return lk_replica_forward(evaluator->replica, 0);
 }
 
-/* Predicts the `count` samples that lie in slot 0; to[o]: predictions of output o,
- * [count][elements]. */
-static enum lk_status predict_slot(struct lk_evaluator *evaluator, int64_t count,
+static enum lk_status predict_once(struct lk_evaluator *evaluator, int64_t count,
                                    float *const *to)
 {
     LK_TRY(run_forward(evaluator, count));
@@ -153,6 +163,23 @@ static enum lk_status predict_slot(struct lk_evaluator *evaluator, int64_t count
     for (int p = 0; p < lk_group_places(evaluator->replica); p++)
         LK_TRY(lk_replica_wait_slot(lk_group_member(evaluator->replica, p), 0));
     return LK_OK;
+}
+
+/* Predicts the `count` samples that lie in slot 0; to[o]: predictions of output o,
+ * [count][elements]. Once more where something crossed wrong between devices of a group. */
+static enum lk_status predict_slot(struct lk_evaluator *evaluator, int64_t count,
+                                   float *const *to)
+{
+    for (int tries = 0; tries < 2; tries++) {
+        bool is_right = true;
+        LK_TRY(predict_once(evaluator, count, to));
+        if (evaluator->group)
+            LK_TRY(lk_group_check(evaluator->group, &is_right));
+        if (is_right)
+            return LK_OK;
+    }
+    return lk_fail(LK_E_DEVICE,
+                   "what crosses between the devices of a group does not arrive unchanged");
 }
 
 enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator, int64_t count,
@@ -195,9 +222,8 @@ static enum lk_status read_batch(struct lk_evaluator *evaluator, int64_t batch, 
                : LK_OK;
 }
 
-/* Reads a batch, its inputs and targets, and predicts. */
-static enum lk_status predict_batch(struct lk_evaluator *evaluator, int64_t batch,
-                                    int64_t count)
+enum lk_status lk_evaluator_predict_batch(struct lk_evaluator *evaluator, int64_t batch,
+                                          int64_t count)
 {
     float *to[LK_MOST_OUTPUTS];
     void *fields[LK_MOST_FIELDS];
@@ -212,11 +238,8 @@ static enum lk_status predict_batch(struct lk_evaluator *evaluator, int64_t batc
     return predict_slot(evaluator, count, to);
 }
 
-enum lk_status lk_evaluator_for_batches(struct lk_evaluator *evaluator,
-                                        const struct lk_data *data, void *context,
-                                        enum lk_status (*use)(struct lk_evaluator *evaluator,
-                                                              void *context, int64_t first,
-                                                              int64_t count))
+enum lk_status lk_evaluator_open_batches(struct lk_evaluator *evaluator,
+                                         const struct lk_data *data, int64_t *end)
 {
     const struct lk_node *images = lk_model_images(evaluator->model);
     const struct lk_batches_options options = {
@@ -227,12 +250,28 @@ enum lk_status lk_evaluator_for_batches(struct lk_evaluator *evaluator,
         .eval_pipeline = evaluator->pipeline,
         .end = lk_divide_up(lk_data_info(data)->count, evaluator->batch),
     };
-    LK_TRY(lk_batches_create(data, &options, &evaluator->batches));
+    *end = options.end;
+    return lk_batches_create(data, &options, &evaluator->batches);
+}
+
+enum lk_status lk_evaluator_for_batches(struct lk_evaluator *evaluator,
+                                        const struct lk_data *data, void *context,
+                                        enum lk_status (*use)(struct lk_evaluator *evaluator,
+                                                              void *context, int64_t first,
+                                                              int64_t count))
+{
+    int64_t end;
+    LK_TRY(lk_evaluator_open_batches(evaluator, data, &end));
     enum lk_status status = LK_OK;
     lk_progress_begin(LK_TASK_EVALUATE, lk_data_info(data)->count);
-    for (int64_t batch = 0; batch < options.end && status == LK_OK; batch++) {
+    for (int64_t batch = 0; batch < end && status == LK_OK; batch++) {
         const int64_t count = lk_batches_size(evaluator->batches, batch);
-        status = predict_batch(evaluator, batch, count);
+        if (evaluator->stop && atomic_load(evaluator->stop)) {
+            status = lk_fail(LK_E_INTERRUPTED, "the evaluation was interrupted");
+            break;
+        }
+        if (!lk_evaluator_recall_batch(evaluator, batch, count))
+            status = lk_evaluator_predict_batch(evaluator, batch, count);
         if (status == LK_OK)
             status = use(evaluator, context, batch * evaluator->batch, count);
         lk_progress_add(LK_TASK_EVALUATE, count);

@@ -6,6 +6,7 @@
 #include "model/model.h"
 #include "train/evaluation/binding.h"
 #include <lockstep/train.h>
+#include <stdatomic.h>
 
 struct lk_evaluator;
 struct lk_evaluated_features;
@@ -14,6 +15,7 @@ struct lk_evaluator_config {
     struct lk_device *device;
     struct lk_model *model;
     int64_t batch; /* most samples at a time */
+    bool cuts; /* fewer samples take less work: only the tiles that have some are computed */
     /* of images, nothing by chance; copied. NULL: as they are */
     const struct lk_transform *transform;
     const char *pipeline; /* of its samples, as batches take it, outlives it; NULL: none */
@@ -39,6 +41,42 @@ LK_MUST_CHECK enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator
 
 /* From now on calls beat(context) after each batch of a run. */
 void lk_evaluator_watch(struct lk_evaluator *evaluator, void (*beat)(void *), void *context);
+
+/* From now on a run ends with LK_E_INTERRUPTED before its next batch once *stop is true. */
+void lk_evaluator_stop_at(struct lk_evaluator *evaluator, const atomic_bool *stop);
+
+/* What several evaluators of one model have predicted of a data set, for one of them to judge.
+ */
+struct lk_predicted {
+    int64_t count, batch; /* samples of the data; at a time */
+    bool *is_there;       /* [batches] */
+    float *outputs[LK_MOST_OUTPUTS];
+    char *targets[LK_MOST_FIELDS];
+    size_t output_bytes[LK_MOST_OUTPUTS], target_bytes[LK_MOST_FIELDS]; /* of a sample */
+    struct lk_feed feed;                                                /* of all evaluators */
+    int fields[LK_MOST_OUTPUTS];
+};
+
+/* Room for the predictions of `data`, empty. fails: LK_E_MEMORY: also where it takes more than
+ * `most_bytes`; as lk_binding_make() */
+LK_MUST_CHECK enum lk_status lk_predicted_init(struct lk_evaluator *evaluator,
+                                               struct lk_data *data, size_t most_bytes,
+                                               struct lk_predicted *predicted);
+void lk_predicted_clear(struct lk_predicted *predicted);
+
+/* Predicts batches first to end - 1, on a thread of each evaluator. All of them take as many
+ * samples at a time. fails: as lk_evaluator_run(); what came before is there */
+LK_MUST_CHECK enum lk_status lk_evaluator_predict_part(struct lk_evaluator *evaluator,
+                                                       struct lk_data *data, int64_t first,
+                                                       int64_t end,
+                                                       struct lk_predicted *predicted);
+
+/* Samples at a time. */
+int64_t lk_evaluator_batch(const struct lk_evaluator *evaluator);
+
+/* From now on runs take what is there from `predicted`; NULL: nothing. */
+void lk_evaluator_take_predicted(struct lk_evaluator *evaluator,
+                                 const struct lk_predicted *predicted);
 
 /* Losses, metrics and confusion over all samples of `data`; the result's pointers live until
  * the next call. The data's classes get the model's numbers. fails: as lk_binding_make();

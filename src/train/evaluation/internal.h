@@ -18,6 +18,8 @@ struct lk_judged {
     struct lk_figure figures[LK_MOST_METRICS];
 };
 
+enum { LK_MOST_MISTAKES = 24 };
+
 struct lk_evaluator {
     struct lk_model *model;
     struct lk_replica *replica, *frozen;    /* frozen: NULL, or see features.h: */
@@ -29,11 +31,15 @@ struct lk_evaluator {
     struct lk_output_evaluation found[LK_MOST_OUTPUTS];
     int of_classes;     /* the first output that predicts one class a sample; -1: none */
     int64_t *confusion; /* [classes][classes] of it */
+    struct lk_mistake mistakes[LK_MOST_MISTAKES]; /* the worst, in their order */
+    int mistake_count;
     struct lk_feed feed;
     void *targets[LK_MOST_FIELDS]; /* of the batch at work */
     struct lk_batches *batches;
     void (*beat)(void *); /* NULL: nobody watches */
     void *watcher;
+    const atomic_bool *stop;              /* NULL: none */
+    const struct lk_predicted *predicted; /* by others; NULL: nothing */
 };
 
 /* Calls `use` for each batch of the data, once it is predicted: samples first to
@@ -43,5 +49,26 @@ lk_evaluator_for_batches(struct lk_evaluator *evaluator, const struct lk_data *d
                          void *context,
                          enum lk_status (*use)(struct lk_evaluator *evaluator, void *context,
                                                int64_t first, int64_t count));
+
+/* Binds the data's fields to the model and makes room for the targets of a batch. */
+LK_MUST_CHECK enum lk_status lk_evaluator_bind(struct lk_evaluator *evaluator,
+                                               struct lk_data *data);
+LK_MUST_CHECK enum lk_status lk_evaluator_bind_as(struct lk_evaluator *evaluator,
+                                                  const struct lk_data *data,
+                                                  const struct lk_predicted *predicted);
+void lk_evaluator_release_targets(struct lk_evaluator *evaluator);
+
+/* Reads a batch, its inputs and targets, and predicts. */
+LK_MUST_CHECK enum lk_status lk_evaluator_predict_batch(struct lk_evaluator *evaluator,
+                                                        int64_t batch, int64_t count);
+
+/* Makes what reads the data's batches. */
+LK_MUST_CHECK enum lk_status lk_evaluator_open_batches(struct lk_evaluator *evaluator,
+                                                       const struct lk_data *data,
+                                                       int64_t *end);
+
+/* Copies a batch that others have predicted to where predict_batch() leaves one; false: it is
+ * not there. */
+bool lk_evaluator_recall_batch(struct lk_evaluator *evaluator, int64_t batch, int64_t count);
 
 #endif

@@ -45,6 +45,7 @@ static enum lk_status prepare(struct lk_evaluator *evaluator)
 {
     for (int i = 0; i < evaluator->model->output_count; i++)
         LK_TRY(prepare_judged(evaluator, i));
+    evaluator->mistake_count = 0;
     if (evaluator->of_classes < 0)
         return LK_OK;
     const int64_t classes = evaluator->judged[evaluator->of_classes].output->shape.width;
@@ -71,8 +72,37 @@ static const void *targets_of(const struct lk_evaluator *evaluator, struct lk_ju
     return j->converted;
 }
 
+/* Keeps the worst mistakes in their order; of equally bad ones the first. */
+static void keep_mistake(struct lk_evaluator *evaluator, struct lk_mistake new)
+{
+    struct lk_mistake *list = evaluator->mistakes;
+    int at = evaluator->mistake_count;
+    if (new.truth == new.taken ||
+        (at == LK_MOST_MISTAKES && !(new.margin > list[at - 1].margin)))
+        return;
+    if (at < LK_MOST_MISTAKES)
+        evaluator->mistake_count++;
+    else
+        at--;
+    for (; at > 0 && new.margin > list[at - 1].margin; at--)
+        list[at] = list[at - 1];
+    list[at] = new;
+}
+
+/* Counts which class sample number `sample` was taken for. */
+static void count_class(struct lk_evaluator *evaluator, int64_t sample, const float *y,
+                        int32_t label, int64_t width)
+{
+    if (label < 0 || label >= width)
+        return;
+    const int64_t taken = lk_metric_largest(y, width);
+    evaluator->confusion[label * width + taken]++;
+    keep_mistake(evaluator, (struct lk_mistake){sample, (int)label, (int)taken,
+                                                (double)y[taken] - (double)y[label]});
+}
+
 static enum lk_status judge(struct lk_evaluator *evaluator, int index,
-                            const struct lk_field *fields, int64_t count)
+                            const struct lk_field *fields, int64_t first, int64_t count)
 {
     struct lk_judged *j = &evaluator->judged[index];
     if (!j->loss)
@@ -87,8 +117,8 @@ static enum lk_status judge(struct lk_evaluator *evaluator, int index,
             LK_TRY(lk_metric_add(j->metrics[m], y, target));
         int32_t label;
         memcpy(&label, target, sizeof label);
-        if (index == evaluator->of_classes && label >= 0 && label < shape->width)
-            evaluator->confusion[label * shape->width + lk_metric_largest(y, shape->width)]++;
+        if (index == evaluator->of_classes)
+            count_class(evaluator, first + i, y, label, shape->width);
     }
     return LK_OK;
 }
@@ -98,9 +128,9 @@ static enum lk_status judge_batch(struct lk_evaluator *evaluator, void *unused, 
 {
     int field_count;
     const struct lk_field *fields = lk_batches_fields(evaluator->batches, &field_count);
-    (void)unused, (void)first;
+    (void)unused;
     for (int i = 0; i < evaluator->model->output_count; i++)
-        LK_TRY(judge(evaluator, i, fields, count));
+        LK_TRY(judge(evaluator, i, fields, first, count));
     return LK_OK;
 }
 
@@ -121,12 +151,32 @@ static enum lk_status take_targets(struct lk_evaluator *evaluator, const struct 
     return LK_OK;
 }
 
-static enum lk_status run(struct lk_evaluator *evaluator, struct lk_data *data)
+enum lk_status lk_evaluator_bind(struct lk_evaluator *evaluator, struct lk_data *data)
 {
     int targets[LK_MOST_OUTPUTS];
-    LK_TRY(prepare(evaluator));
     LK_TRY(lk_binding_make(evaluator->model, data, &evaluator->feed, targets));
-    LK_TRY(take_targets(evaluator, data, targets));
+    return take_targets(evaluator, data, targets);
+}
+
+enum lk_status lk_evaluator_bind_as(struct lk_evaluator *evaluator, const struct lk_data *data,
+                                    const struct lk_predicted *predicted)
+{
+    evaluator->feed = predicted->feed;
+    return take_targets(evaluator, data, predicted->fields);
+}
+
+void lk_evaluator_release_targets(struct lk_evaluator *evaluator)
+{
+    for (int i = 0; i < LK_MOST_FIELDS; i++) {
+        free(evaluator->targets[i]);
+        evaluator->targets[i] = NULL;
+    }
+}
+
+static enum lk_status run(struct lk_evaluator *evaluator, struct lk_data *data)
+{
+    LK_TRY(prepare(evaluator));
+    LK_TRY(lk_evaluator_bind(evaluator, data));
     return lk_evaluator_for_batches(evaluator, data, NULL, judge_batch);
 }
 
@@ -155,10 +205,12 @@ static enum lk_status add_penalties(const struct lk_replica *replica, int index,
 static enum lk_status penalize(const struct lk_evaluator *evaluator,
                                struct lk_evaluation *result)
 {
-    const struct lk_param *param;
     double sum = 0;
-    for (int i = 0; (param = lk_replica_param(evaluator->replica, i)) != NULL; i++)
-        LK_TRY(add_penalties(evaluator->replica, i, param, &sum));
+    for (int i = 0; lk_replica_param(evaluator->replica, i); i++) {
+        const int place = lk_group_place_of_param(evaluator->replica, i);
+        const struct lk_replica *owner = lk_group_member(evaluator->replica, place);
+        LK_TRY(add_penalties(owner, i, lk_replica_param(owner, i), &sum));
+    }
     result->data_loss = result->loss;
     result->loss += sum;
     return LK_OK;
@@ -196,10 +248,7 @@ enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator, struct lk_data *
     const struct lk_data_info *info = lk_data_info(data);
     const double start = lk_seconds();
     const enum lk_status status = run(evaluator, data);
-    for (int i = 0; i < LK_MOST_FIELDS; i++) {
-        free(evaluator->targets[i]);
-        evaluator->targets[i] = NULL;
-    }
+    lk_evaluator_release_targets(evaluator);
     LK_TRY(status);
     *result = (struct lk_evaluation){.samples = info->count, .accuracy = NAN};
     report(evaluator, result);
@@ -210,6 +259,8 @@ enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator, struct lk_data *
         const struct lk_field *field = &info->fields[j->field];
         result->classes = (int)j->output->shape.width;
         result->confusion = evaluator->confusion;
+        result->mistakes = evaluator->mistakes;
+        result->mistake_count = evaluator->mistake_count;
         result->class_names = j->output->class_names;
         result->named_classes = (int)j->output->class_count;
         if (!lk_output_has_words(j->output) && field->class_names &&

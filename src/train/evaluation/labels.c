@@ -15,12 +15,13 @@ static enum lk_status map(struct lk_data *data, const struct lk_model_output *ou
     bool is_matched = false, is_same = found->classes == output->class_count;
     LK_TRY(lk_output_find_classes(output, found->class_names, found->classes, numbers,
                                   &is_matched));
+    if (!is_matched) /* then there are no numbers */
+        return LK_OK;
     for (int64_t i = 0; i < found->classes; i++)
         is_same = is_same && numbers[i] == i;
-    return !is_matched || is_same
-               ? LK_OK
-               : lk_data_map_classes(data, field, numbers, output->class_names,
-                                     output->class_count);
+    return is_same ? LK_OK
+                   : lk_data_map_classes(data, field, numbers, output->class_names,
+                                         output->class_count);
 }
 
 enum lk_status lk_labels_match(struct lk_data *data, const struct lk_model_output *output,

@@ -148,6 +148,16 @@ enum lk_status lk_place_nodes(struct lk_team *team, struct lk_world *world,
     LK_TRY(check_makes(team));
     if (lk_world_rank(world) == 0)
         LK_TRY(choose(team, model, words));
+    return lk_place_share(world, model);
+}
+
+enum lk_status lk_place_again(struct lk_team *team, struct lk_model *model, const char *words)
+{
+    return choose(team, model, words);
+}
+
+enum lk_status lk_place_share(struct lk_world *world, struct lk_model *model)
+{
     return lk_world_size(world) > 1 ? take_from_first(world, model->graph) : LK_OK;
 }
 

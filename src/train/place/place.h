@@ -15,10 +15,15 @@ LK_MUST_CHECK enum lk_status lk_place_count(const struct lk_model *model, const 
 /* Gives the model's nodes their places, once the team's devices are open and the losses are
  * added; with groups of one device does nothing. Together: all ranks of a job take the places
  * of rank 0. fails: as lk_model_place(); LK_E_ARGUMENT groups of other devices, or of
- * another size on another rank
- */
+ * another size on another rank */
 LK_MUST_CHECK enum lk_status lk_place_nodes(struct lk_team *team, struct lk_world *world,
                                             struct lk_model *model, const char *words);
+
+/* Anew on one rank, for as many shards at a time as its devices compute by now; what all ranks
+ * take from rank 0 then. */
+LK_MUST_CHECK enum lk_status lk_place_again(struct lk_team *team, struct lk_model *model,
+                                            const char *words);
+LK_MUST_CHECK enum lk_status lk_place_share(struct lk_world *world, struct lk_model *model);
 
 /* Whether some but not all devices of groups that are lost, each of them, still work: writes a
  * list of them, and the words by which a model is placed anew on them. */

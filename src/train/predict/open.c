@@ -83,6 +83,7 @@ static enum lk_status open_about(struct lk_predictor *predictor,
     const struct lk_evaluator_config config = {.device = predictor->device,
                                                .model = predictor->model,
                                                .batch = batch,
+                                               .cuts = true,
                                                .transform = &transform,
                                                .pipeline = predictor->text,
                                                .choices = predictor->choices};

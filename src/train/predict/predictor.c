@@ -69,17 +69,33 @@ void lk_predictor_shape(const struct lk_predictor *predictor, int64_t shape[3], 
     *classes = (int)lk_shape_count(&output.shape);
 }
 
-enum lk_status lk_predictor_read_image(const struct lk_predictor *predictor, const char *path,
-                                       uint8_t *pixels)
+/* The shape of images, which the first input must take. */
+static enum lk_status find_image(const struct lk_predictor *predictor, int shape[3])
 {
     struct lk_field input = {0};
     (void)lk_predictor_input(predictor, 0, &input);
     if (input.dtype != LK_U8)
         return lk_fail(LK_E_ARGUMENT, "model '%s' takes no image",
                        lk_model_name(predictor->model));
-    const int shape[] = {(int)input.shape.dim[0], (int)input.shape.dim[1],
-                         (int)input.shape.dim[2]};
+    for (int i = 0; i < 3; i++)
+        shape[i] = (int)input.shape.dim[i];
+    return LK_OK;
+}
+
+enum lk_status lk_predictor_read_image(const struct lk_predictor *predictor, const char *path,
+                                       uint8_t *pixels)
+{
+    int shape[3];
+    LK_TRY(find_image(predictor, shape));
     return lk_photo_read(path, predictor->data, &predictor->pipeline, shape, pixels);
+}
+
+enum lk_status lk_predictor_decode_image(const struct lk_predictor *predictor, const void *data,
+                                         size_t bytes, uint8_t *pixels)
+{
+    int shape[3];
+    LK_TRY(find_image(predictor, shape));
+    return lk_photo_decode(data, bytes, predictor->data, &predictor->pipeline, shape, pixels);
 }
 
 enum lk_status lk_predictor_run(struct lk_predictor *predictor, int64_t count,
@@ -157,6 +173,11 @@ enum lk_status lk_predictor_evaluate(struct lk_predictor *predictor, const char 
     lk_data_close(predictor->evaluated);
     predictor->evaluated = opened;
     return lk_evaluator_run(predictor->evaluator, opened, result);
+}
+
+const struct lk_data *lk_predictor_evaluated(const struct lk_predictor *predictor)
+{
+    return predictor->evaluated;
 }
 
 /* A part that is found in place of another one is not the one that was asked for. */

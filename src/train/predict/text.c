@@ -84,23 +84,20 @@ int64_t lk_predictor_next_choices(struct lk_predictor *predictor)
     return size > LK_TOKEN_FIRST && size <= port.shape.dim[1] ? size : 0;
 }
 
-enum lk_status lk_predictor_token(struct lk_predictor *predictor, int64_t token,
-                                  const char **text, size_t *bytes)
+enum lk_status lk_predictor_decode(struct lk_predictor *predictor, const int32_t *tokens,
+                                   int64_t count, const char **text, size_t *bytes)
 {
     struct lk_text_room *room = &predictor->token;
     if (!lk_predictor_takes_text(predictor))
         return refuse_text(predictor);
     LK_TRY(take_vocabulary(predictor));
-    if (token < 0 || token > INT32_MAX)
-        return lk_fail(LK_E_DATA, "token %lld is none of the vocabulary's %lld",
-                       (long long)token,
-                       (long long)lk_vocabulary_size(&predictor->texts.vocabulary));
     room->used = 0;
-    LK_TRY(lk_vocabulary_decode(&predictor->texts.vocabulary, (int32_t)token, room));
+    for (int64_t i = 0; i < count; i++)
+        LK_TRY(lk_vocabulary_decode(&predictor->texts.vocabulary, tokens[i], room));
     if (room->used == room->room) {
         char *grown = realloc(room->bytes, room->room + 16);
         if (!grown)
-            return lk_fail_memory("the text of a token", room->room + 16);
+            return lk_fail_memory("the text of tokens", room->room + 16);
         room->bytes = grown;
         room->room += 16;
     }
@@ -108,6 +105,14 @@ enum lk_status lk_predictor_token(struct lk_predictor *predictor, int64_t token,
     *text = room->bytes;
     *bytes = room->used;
     return LK_OK;
+}
+
+enum lk_status lk_predictor_token(struct lk_predictor *predictor, int64_t token,
+                                  const char **text, size_t *bytes)
+{
+    /* what is no int32 is no token of any vocabulary, as -1 is */
+    const int32_t one = token < 0 || token > INT32_MAX ? -1 : (int32_t)token;
+    return lk_predictor_decode(predictor, &one, 1, text, bytes);
 }
 
 int64_t lk_predictor_text_length(const struct lk_predictor *predictor)
@@ -131,23 +136,50 @@ enum lk_status lk_predictor_run_tokens(struct lk_predictor *predictor, const int
     return lk_predictor_run_fields(predictor, 1, from, to);
 }
 
+/* A text's tokens, tokens[length]; *count: how many are there. */
+static enum lk_status fill_tokens(struct lk_predictor *predictor, const char *text,
+                                  size_t bytes, int32_t *tokens, int32_t *count)
+{
+    const int32_t *found = NULL;
+    int64_t all = 0;
+    LK_TRY(lk_predictor_encode(predictor, text, bytes, &found, &all));
+    *count = (int32_t)lk_vocabulary_fill(&predictor->texts.vocabulary, found, all,
+                                         lk_predictor_text_length(predictor), tokens);
+    return LK_OK;
+}
+
+enum lk_status lk_predictor_take_text(struct lk_predictor *predictor, const char *text,
+                                      size_t bytes, void *const *to)
+{
+    const struct lk_model *model = predictor->model;
+    const struct lk_node *node = lk_predictor_takes_text(predictor) ? find_tokens(model) : NULL;
+    int32_t count = 0;
+    if (!node)
+        return refuse_text(predictor);
+    for (int i = 0; i < model->input_count; i++)
+        if (model->inputs[i] == node)
+            LK_TRY(fill_tokens(predictor, text, bytes, to[i], &count));
+    for (int i = 0; i < model->input_count; i++)
+        if (model->inputs[i] != node && model->inputs[i]->input.dtype == LK_F32)
+            *(float *)to[i] = (float)count;
+        else if (model->inputs[i] != node)
+            *(int32_t *)to[i] = count;
+    return LK_OK;
+}
+
 enum lk_status lk_predictor_run_text(struct lk_predictor *predictor, const char *text,
                                      size_t bytes, float *const *to)
 {
     const int64_t length = lk_predictor_text_length(predictor);
-    const int32_t *found = NULL;
-    int64_t all = 0;
+    int32_t count = 0;
     if (length == 0)
         return refuse_text(predictor);
     int32_t *tokens = calloc((size_t)length, sizeof *tokens);
     if (!tokens)
         return lk_fail_memory("tokens", (size_t)length * sizeof *tokens);
-    enum lk_status status = lk_predictor_encode(predictor, text, bytes, &found, &all);
-    if (status == LK_OK) {
-        const int64_t count =
-            lk_vocabulary_fill(&predictor->texts.vocabulary, found, all, length, tokens);
-        status = lk_predictor_run_tokens(predictor, tokens, (int32_t)count, to);
-    }
+    enum lk_status status = fill_tokens(predictor, text, bytes, tokens, &count);
+    if (status == LK_OK)
+        status = lk_predictor_run_tokens(predictor, tokens, count, to);
     free(tokens);
     return status;
 }

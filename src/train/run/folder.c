@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "io/file.h"
+#include "io/journal.h"
 #include "model/checkpoint/checkpoint.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -14,17 +15,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 struct lk_run_folder {
     char path[512], checkpoints[544], metrics[544];
-    FILE *file; /* metrics.jsonl */
-    int lock;   /* the directory, held against other processes; -1: none */
+    struct lk_journal *journal; /* metrics.jsonl */
+    int lock;                   /* the directory, held against other processes; -1: none */
     bool is_new, has_begun;
 };
 
-enum { MOST_METRICS_BYTES = 1 << 30, WAIT_SECONDS = 10, TRIES_PER_SECOND = 20 };
+enum {
+    MOST_METRICS_BYTES = 1 << 30,
+    WAIT_SECONDS = 10,
+    TRIES_PER_SECOND = 20
+};
 
 /* File systems without locks are not refused. */
 static bool is_held(int file)
@@ -61,16 +67,21 @@ static enum lk_status make_folders(struct lk_run_folder *folder)
     return lock(folder);
 }
 
+static void name_files(struct lk_run_folder *folder, const char *path)
+{
+    snprintf(folder->path, sizeof folder->path, "%s", path);
+    snprintf(folder->checkpoints, sizeof folder->checkpoints, "%s/checkpoints", path);
+    snprintf(folder->metrics, sizeof folder->metrics, "%s/metrics.jsonl", path);
+}
+
 enum lk_status lk_run_folder_open(const char *path, struct lk_run_folder **folder)
 {
     struct lk_run_folder *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("a run directory", sizeof *made);
     made->lock = -1;
-    snprintf(made->path, sizeof made->path, "%s", path);
     if (*path) {
-        snprintf(made->checkpoints, sizeof made->checkpoints, "%s/checkpoints", path);
-        snprintf(made->metrics, sizeof made->metrics, "%s/metrics.jsonl", path);
+        name_files(made, path);
         const enum lk_status status = make_folders(made);
         if (status != LK_OK) {
             lk_run_folder_close(made);
@@ -85,8 +96,7 @@ void lk_run_folder_close(struct lk_run_folder *folder)
 {
     if (!folder)
         return;
-    if (folder->file)
-        fclose(folder->file);
+    lk_journal_close(folder->journal);
     if (folder->is_new && !folder->has_begun) { /* the directory is new and empty, so it is
                                                  * removed again */
         rmdir(folder->checkpoints);
@@ -96,6 +106,52 @@ void lk_run_folder_close(struct lk_run_folder *folder)
         close(folder->lock);
     free(folder);
 }
+
+/* --- one that is moved or removed while it is used --------------------------------------- */
+
+/* Whether the path is that of the directory that is held. */
+static bool is_held_one(const struct lk_run_folder *folder, const char *path)
+{
+    struct stat held, found;
+    return fstat(folder->lock, &held) == 0 && stat(path, &found) == 0 &&
+           held.st_dev == found.st_dev && held.st_ino == found.st_ino;
+}
+
+/* The name that a directory has now; false: it has none, or the system does not tell. */
+static bool find_name(const struct lk_run_folder *folder, char path[512])
+{
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", folder->lock);
+    const ssize_t length = readlink(link, path, 511);
+    path[length > 0 ? length : 0] = '\0';
+    return length > 0 && is_held_one(folder, path);
+}
+
+enum lk_status lk_run_folder_find(struct lk_run_folder *folder, bool *is_new)
+{
+    char now[512];
+    *is_new = false;
+    if (!folder->path[0] || is_held_one(folder, folder->path))
+        return LK_OK;
+    if (find_name(folder, now)) {
+        lk_log(LK_LOG_WARNING, "run directory '%s' was moved to '%s' and is used there",
+               folder->path, now);
+        name_files(folder, now);
+        return LK_OK;
+    }
+    if (access(folder->path, F_OK) == 0)
+        return lk_fail(LK_E_IO, "run directory '%s' was removed, and another one is there now",
+                       folder->path);
+    LK_TRY(lk_folder_make(folder->checkpoints));
+    lk_log(LK_LOG_WARNING,
+           "run directory '%s' was removed: it is made again, without what it had",
+           folder->path);
+    close(folder->lock);
+    *is_new = true;
+    return lock(folder);
+}
+
+/* --- what it is called ------------------------------------------------------------------ */
 
 const char *lk_run_folder_path(const struct lk_run_folder *folder)
 {
@@ -198,10 +254,10 @@ static void warn_of_lost_steps(const struct lk_run_folder *folder, int64_t found
             folder->metrics, (long long)found, (long long)step);
 }
 
-/* Rewrites metrics.jsonl without the lines that no longer hold and without a torn last line; of
- * a finished run without its last evaluation, which will be written again. */
+/* Rewrites metrics.jsonl without the lines that no longer hold and without a torn last line,
+ * and without the last evaluation where it will be written again. */
 static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t step,
-                                  bool is_finished)
+                                  bool repeats)
 {
     void *data = NULL;
     size_t bytes = 0, kept = 0, last = 0, last_bytes = 0;
@@ -224,7 +280,7 @@ static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t st
         }
         at += length;
     }
-    if (is_finished && last_bytes > 0) {
+    if (repeats && last_bytes > 0) {
         kept -= last_bytes;
         memmove(text + last, text + last + last_bytes, kept - last);
     }
@@ -238,16 +294,24 @@ static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t st
 enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
                                    const struct lk_settings *settings,
                                    const struct lk_environment *environment, int64_t step,
-                                   enum lk_run_progress progress,
+                                   bool repeats, enum lk_run_progress progress,
                                    struct lk_setting_changes *changes)
 {
     if (!folder->path[0])
         return LK_OK;
+    char config[544], about[544];
+    snprintf(config, sizeof config, "%s/config.yaml", folder->path);
+    snprintf(about, sizeof about, "%s/env.json", folder->path);
+    lk_file_remove_left_overs(config);
+    lk_file_remove_left_overs(about);
+    lk_file_remove_left_overs(folder->metrics);
     folder->has_begun = true;
     LK_TRY(write_environment(folder, environment)); /* first: lk_run_folder_check() */
     LK_TRY(lk_run_config_write(folder->path, settings, progress, changes));
-    LK_TRY(cut_metrics(folder, step, progress == LK_RUN_IS_FINISHED));
-    return lk_file_append(folder->metrics, &folder->file);
+    LK_TRY(cut_metrics(folder, step, repeats || progress == LK_RUN_IS_FINISHED));
+    lk_journal_close(folder->journal);
+    folder->journal = NULL;
+    return lk_journal_open(folder->metrics, -1, &folder->journal);
 }
 
 /* A finite number, or null: JSON has neither NaN nor infinity. */
@@ -263,11 +327,12 @@ static void add_places(const struct lk_device_times *t, json_t *to)
     json_t *places = json_array();
     for (int p = 0; p < t->places; p++) {
         const struct lk_place_times *of = &t->of_place[p];
-        json_array_append_new(places,
-                              json_pack("{s:o, s:o, s:o, s:I}", "compute_ms",
-                                        number(of->compute_ms), "idle_ms", number(of->idle_ms),
-                                        "crossing_ms", number(of->crossing_ms),
-                                        "crossing_bytes", (json_int_t)of->crossing_bytes));
+        json_array_append_new(
+            places,
+            json_pack("{s:o, s:o, s:o, s:I, s:o}", "compute_ms", number(of->compute_ms),
+                      "idle_ms", number(of->idle_ms), "crossing_ms", number(of->crossing_ms),
+                      "crossing_bytes", (json_int_t)of->crossing_bytes, "planned_ms",
+                      of->planned_ms > 0 ? number(of->planned_ms) : json_null()));
     }
     json_object_set_new(to, "places", places);
 }
@@ -381,8 +446,9 @@ static json_t *event_line(const struct lk_event *e)
 {
     switch (e->kind) {
     case LK_EVENT_START:
-        return json_pack("{s:s, s:I, s:o}", "event", "start", "step", (json_int_t)e->step,
-                         "text", text_json(e->text));
+        return json_pack("{s:s, s:I, s:I, s:I, s:o}", "event", "start", "step",
+                         (json_int_t)e->step, "steps", (json_int_t)e->steps, "epochs",
+                         (json_int_t)e->epochs, "text", text_json(e->text));
     case LK_EVENT_STEP:
         return with_figures(step_line(e), e);
     case LK_EVENT_EVALUATION:
@@ -417,14 +483,22 @@ enum lk_status lk_event_print(const struct lk_event *event, char **line)
 
 enum lk_status lk_run_folder_log(struct lk_run_folder *folder, const char *line)
 {
-    if (folder->file && fprintf(folder->file, "%s\n", line) < 0)
-        return lk_file_fail("append to", folder->metrics);
-    return LK_OK;
+    struct lk_journal *journal = folder->journal;
+    if (!journal)
+        return LK_OK;
+    if (fprintf(lk_journal_stream(journal), "%s\n", line) < 0)
+        return lk_fail_memory(folder->metrics, strlen(line));
+    return lk_journal_try(journal);
 }
 
-enum lk_status lk_run_folder_flush(struct lk_run_folder *folder)
+enum lk_status lk_run_folder_flush(struct lk_run_folder *folder, bool is_last)
 {
-    if (folder->file && (fflush(folder->file) != 0 || fsync(fileno(folder->file)) != 0))
-        return lk_file_fail("append to", folder->metrics);
-    return LK_OK;
+    if (!folder->journal)
+        return LK_OK;
+    return is_last ? lk_journal_write(folder->journal) : lk_journal_try(folder->journal);
+}
+
+enum lk_status lk_run_folder_sync(const struct lk_run_folder *folder)
+{
+    return folder->journal ? lk_journal_sync(folder->journal) : LK_OK;
 }

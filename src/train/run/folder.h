@@ -23,6 +23,11 @@ LK_MUST_CHECK enum lk_status lk_run_folder_check(const char *folder);
 const char *lk_run_folder_path(const struct lk_run_folder *folder);
 const char *lk_run_folder_checkpoints(const struct lk_run_folder *folder);
 
+/* Finds the directory where somebody has moved it, which is said, or makes it again where it
+ * was removed (is_new): then lk_run_folder_begin() has to write its files. fails: LK_E_IO:
+ * another one is in its place, or it cannot be made */
+LK_MUST_CHECK enum lk_status lk_run_folder_find(struct lk_run_folder *folder, bool *is_new);
+
 /* Removes checkpoints, metrics and older settings of an earlier run: --fresh. */
 LK_MUST_CHECK enum lk_status lk_run_folder_start_over(struct lk_run_folder *folder);
 
@@ -38,13 +43,13 @@ struct lk_environment {
 enum lk_run_progress { LK_RUN_BEGINS, LK_RUN_GOES_ON, LK_RUN_IS_FINISHED };
 
 /* Writes config.yaml and env.json, and opens metrics.jsonl behind the lines of steps up to
- * `step`; later ones were never saved and are dropped. `changes`, which is empty, tells what is
+ * `step`; later ones were never saved and are dropped, and the evaluation of `step` where the
+ * run repeats it. `changes`, which is empty, tells what is
  * another setting than before where the run goes on. */
-LK_MUST_CHECK enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
-                                                 const struct lk_settings *settings,
-                                                 const struct lk_environment *environment,
-                                                 int64_t step, enum lk_run_progress progress,
-                                                 struct lk_setting_changes *changes);
+LK_MUST_CHECK enum lk_status
+lk_run_folder_begin(struct lk_run_folder *folder, const struct lk_settings *settings,
+                    const struct lk_environment *environment, int64_t step, bool repeats,
+                    enum lk_run_progress progress, struct lk_setting_changes *changes);
 
 /* Writes config.yaml. Of a run that goes on with other settings the old file is kept under
  * another name; that of a run that is finished stays as it is. */
@@ -60,10 +65,13 @@ LK_MUST_CHECK enum lk_status lk_run_config_forget(const char *folder);
  * fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_event_print(const struct lk_event *event, char **line);
 
-/* Appends a line to metrics.jsonl. fails: LK_E_IO */
+/* Appends a line to metrics.jsonl, where others read it at once; a disk that takes none keeps
+ * it waiting. fails: LK_E_IO where too much waits; LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_run_folder_log(struct lk_run_folder *folder, const char *line);
 
-/* Brings all lines to disk. fails: LK_E_IO */
-LK_MUST_CHECK enum lk_status lk_run_folder_flush(struct lk_run_folder *folder);
+/* Writes all lines, as far as the disk takes them; is_last: there is no later try. sync brings
+ * them to disk, on any thread. fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_run_folder_flush(struct lk_run_folder *folder, bool is_last);
+LK_MUST_CHECK enum lk_status lk_run_folder_sync(const struct lk_run_folder *folder);
 
 #endif

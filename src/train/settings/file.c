@@ -195,16 +195,22 @@ bool lk_settings_is_run_file(const char *path)
     return is_one;
 }
 
+enum lk_status lk_settings_read_text(struct lk_settings *settings, const char *text,
+                                     size_t bytes, const char *where)
+{
+    struct lk_yaml_document *document = NULL;
+    LK_TRY(lk_yaml_read(text, bytes, where, &document));
+    const enum lk_status status = set_all(settings, lk_yaml_root(document), text);
+    lk_yaml_destroy(document);
+    return status;
+}
+
 enum lk_status lk_settings_read(struct lk_settings *settings, const char *path)
 {
     void *data = NULL;
     size_t bytes = 0;
-    struct lk_yaml_document *document = NULL;
     LK_TRY(lk_file_read(path, LK_YAML_MOST_BYTES, &data, &bytes));
-    enum lk_status status = lk_yaml_read(data, bytes, path, &document);
-    if (status == LK_OK)
-        status = set_all(settings, lk_yaml_root(document), data);
-    lk_yaml_destroy(document);
+    const enum lk_status status = lk_settings_read_text(settings, data, bytes, path);
     free(data);
     return status;
 }

@@ -8,6 +8,7 @@
 #include "mirror/staleness.h"
 #include "optim/lr_schedule.h"
 #include "products/kernel/choice.h"
+#include "train/evaluation/period.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -319,6 +320,11 @@ const struct lk_option lk_settings_table[] = {
      .help = "what is done at steps, evaluations and checkpoints: early_stopping patience=3 | "
              "csv_log"},
     {.name = "callback", TEXT(callbacks), .standard = "", .help = "one more of them"},
+    {.name = "eval_every",
+     TEXT(eval_every),
+     .standard = "1epoch",
+     .help = "steps, epochs or minutes from one validation to the next: 200steps, 2epochs, "
+             "5minutes; after the last step there is always one"},
     {.name = "checkpoint_every",
      .kind = LK_OPTION_INT,
      AT(checkpoint_every),
@@ -447,7 +453,10 @@ static enum lk_status check_value(const char *name, const char *value)
     struct lk_lr_schedule schedule;
     char kind[64];
     struct lk_optimizer_traits traits;
+    struct lk_eval_period period;
     size_t limit;
+    if (strcmp(name, "eval_every") == 0)
+        return lk_eval_period_parse(value, &period);
     if (strcmp(name, "memory_limit") == 0)
         return lk_memory_limit_parse(value, &limit);
     if (strcmp(name, "schedule") == 0)

@@ -39,6 +39,7 @@ struct lk_settings {
     bool shuffle, drop_remainder, fresh, skip_mismatch;
     char profile[512];
     int64_t profile_steps;
+    char eval_every[32];  /* as lk_eval_period_parse() reads it */
     char callbacks[1024]; /* as lk_callbacks_normalize() has them */
     struct lk_callback own_callbacks[LK_MOST_OWN_CALLBACKS];
     int own_callback_count;
@@ -52,6 +53,11 @@ extern const struct lk_option lk_settings_table[];
 /* A copy of all settings, independent of the original. */
 LK_MUST_CHECK enum lk_status lk_settings_copy(const struct lk_settings *settings,
                                               struct lk_settings **copy);
+
+/* As lk_settings_read(), of a text that `where` names in messages. */
+LK_MUST_CHECK enum lk_status lk_settings_read_text(struct lk_settings *settings,
+                                                   const char *text, size_t bytes,
+                                                   const char *where);
 
 /* The settings as a run file that lk_settings_read() takes. The caller frees the text. */
 LK_MUST_CHECK enum lk_status lk_settings_print(const struct lk_settings *settings, char **text);

@@ -27,9 +27,11 @@ static const double MOST_SECONDS = 15, FRACTION = 0.02;
 
 static bool path_of(enum lk_tuning kind, enum lk_math math, char *path, size_t bytes)
 {
+    static const char *const suffixes[] = {
+        [LK_TUNING_QUICK] = "-quick", [LK_TUNING_FULL] = "", [LK_TUNING_TIMES] = "-times"};
     char part[64];
     snprintf(part, sizeof part, "tuning/%s-%s-%s%s.txt", LK_VERSION, lk_kernels_hash(),
-             lk_math_names[math], kind == LK_TUNING_QUICK ? "-quick" : "");
+             lk_math_names[math], suffixes[kind]);
     return lk_cache_folder(part, path, bytes);
 }
 
@@ -143,6 +145,37 @@ enum lk_status lk_tuning_quick(const struct lk_tuning_run *run, double seconds,
         lk_error_clear();
     }
     return LK_OK;
+}
+
+/* --- times of operations ------------------------------------------------------------------
+ */
+
+enum lk_status lk_tuning_times(const struct lk_tuning_run *run, double seconds,
+                               struct lk_choices *choices, struct lk_op_times *times)
+{
+    struct lk_choices *known = NULL, *copy = NULL;
+    enum lk_status status;
+    LK_TRY_OUT(lk_choices_create(lk_choices_math(choices), &known));
+    LK_TRY_OUT(lk_choices_copy(choices, &copy));
+    load(LK_TUNING_TIMES, known);
+    const struct lk_times_config config = {.device = run->device,
+                                           .loss = run->loss,
+                                           .stores_half = run->stores_half,
+                                           .batch = run->batch,
+                                           .shards = run->shards,
+                                           .choices = copy,
+                                           .known = known,
+                                           .seconds = seconds};
+    status = lk_times_measure(&config, times);
+    if (lk_tuning_save(LK_TUNING_TIMES, known) != LK_OK) { /* the next run measures again */
+        lk_log(LK_LOG_WARNING, "%s", lk_error_text());
+        if (status == LK_OK)
+            lk_error_clear();
+    }
+out:
+    lk_choices_destroy(copy);
+    lk_choices_destroy(known);
+    return status;
 }
 
 /* --- fully ---------------------------------------------------------------------------------

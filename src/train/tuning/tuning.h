@@ -3,11 +3,13 @@
 #define LK_TRAIN_TUNING_TUNING_H
 
 #include "graph/nodes/node.h"
+#include "graph/tune/times.h"
 #include "products/kernel/choice.h"
 
 /* QUICK: blockings, measured when a run begins. FULL: algorithms and blockings, measured by
- * `lockstep tune`; where there are both, these are taken. */
-enum lk_tuning { LK_TUNING_QUICK, LK_TUNING_FULL };
+ * `lockstep tune`; where there are both, these are taken. TIMES: of operations, by which a
+ * model is divided among devices. */
+enum lk_tuning { LK_TUNING_QUICK, LK_TUNING_FULL, LK_TUNING_TIMES };
 
 /* Reads from the cache the results of full tuning into `known` and those of quick tuning into
  * `blockings`. A file that is damaged or foreign is ignored with a warning, as its results can
@@ -36,5 +38,12 @@ struct lk_tuning_run {
 /* Measures for `seconds`, and adds to `blockings` and the cache. fails: LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_tuning_quick(const struct lk_tuning_run *run, double seconds,
                                              struct lk_choices *blockings);
+
+/* What operations take on the run's device with `choices`: what the cache has, and else
+ * measured for at most `seconds` and added to it. The caller frees times->ms. fails: as
+ * lk_times_measure() */
+LK_MUST_CHECK enum lk_status lk_tuning_times(const struct lk_tuning_run *run, double seconds,
+                                             struct lk_choices *choices,
+                                             struct lk_op_times *times);
 
 #endif

@@ -1,5 +1,6 @@
 /* Attention against the matrix of all weights in double, which the kernels never have. */
 #include "../driver.h"
+#include "base/random.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 struct options {
     int64_t heads;
     bool causal;
+    double dropout;
 };
 
 /* Rows of queries, keys and values of one sample and head. */
@@ -70,6 +72,22 @@ static void weigh(const struct head *h, bool causal, const double *const x[], in
         p[j] /= sum > 0 ? sum : 1;
 }
 
+/* What dropout multiplies the weight of key j for query t with. */
+static double factor(const struct op_problem *p, int64_t sample, int64_t head, int64_t t,
+                     int64_t j)
+{
+    const double rate = ((const struct options *)p->options)->dropout;
+    const struct lk_random4 key =
+        lk_random(p->seed, LK_RANDOM_DROPOUT, p->stream, (uint64_t)p->step);
+    const uint64_t place = ((uint64_t)head << 20 | (uint64_t)t) << 32 | (uint64_t)j / 4;
+    const struct lk_random4 r =
+        lk_random(key.v[0] | (uint64_t)key.v[1] << 32, LK_RANDOM_DROPOUT,
+                  (uint32_t)(p->first + sample), place);
+    if (!p->training)
+        return 1;
+    return lk_random_unit(r.v[j % 4]) < rate ? 0 : 1 / (1 - rate);
+}
+
 static double *weights(int64_t keys)
 {
     double *p = calloc((size_t)keys, sizeof *p);
@@ -87,9 +105,11 @@ static void forward(const struct op_problem *p, const double *const x[],
         double *weight = weights(h.keys);
         for (int64_t t = 0; t < h.queries; t++) {
             weigh(&h, o->causal, x, t, weight);
-            for (int64_t j = 0; j < h.keys; j++)
+            for (int64_t j = 0; j < h.keys; j++) {
+                const double p_j = weight[j] * factor(p, n / o->heads, n % o->heads, t, j);
                 for (int64_t d = 0; d < h.values; d++)
-                    y[h.y_at + t * h.y_row + d] += weight[j] * x[h.v][h.v_at + j * h.v_row + d];
+                    y[h.y_at + t * h.y_row + d] += p_j * x[h.v][h.v_at + j * h.v_row + d];
+            }
         }
         free(weight);
     }
@@ -109,10 +129,11 @@ static void backward(const struct op_problem *p, const double *const x[],
             double mean = 0;
             weigh(&h, o->causal, x, t, weight);
             for (int64_t j = 0; j < h.keys; j++) {
+                const double m = factor(p, n / o->heads, n % o->heads, t, j);
                 dp[j] = 0;
                 for (int64_t d = 0; d < h.values; d++) {
-                    dp[j] += g[d] * x[h.v][h.v_at + j * h.v_row + d];
-                    dx[h.v][h.v_at + j * h.v_row + d] += weight[j] * g[d];
+                    dp[j] += m * g[d] * x[h.v][h.v_at + j * h.v_row + d];
+                    dx[h.v][h.v_at + j * h.v_row + d] += m * weight[j] * g[d];
                 }
                 mean += weight[j] * dp[j];
             }
@@ -161,6 +182,16 @@ static const struct op_case cases[] = {
     CASE("", 1, .x = {S(6, 600)}, .samples = 5, .only = OP_CPU | OP_GPU),
     CASE("heads=2", 2, .x = {S(5, 24), LENGTH}, .classes = {0, 6}, .samples = 20,
          .inference = true),
+    /* weights are dropped: all of a tile, shards, blocks, masks, and as few rows at once */
+    CASE("heads=2 dropout=0.4", 1, .x = {S(7, 24)}, .samples = 37, .shards = 2,
+         .thorough = true, .sizes = true),
+    CASE("heads=2 dropout=0.1 causal=true", 2, .x = {S(43, 24), LENGTH}, .classes = {0, 44},
+         .samples = 17),
+    CASE("heads=3 dropout=0.5", 3, .x = {S(6, 15), S(9, 30), LENGTH}, .classes = {0, 0, 10},
+         .samples = 20, .shards = 2, .half = true),
+    CASE("dropout=0.3", 1, .x = {S(6, 600)}, .samples = 5, .only = OP_CPU | OP_GPU),
+    CASE("heads=2 dropout=0.4", 2, .x = {S(5, 24), LENGTH}, .classes = {0, 6}, .samples = 20,
+         .inference = true),
     /* scores so far apart that all weights but one vanish */
     CASE("heads=2", 1, .x = {S(40, 24)}, .samples = 20, .low = -40, .high = 40,
          .only = OP_CPU | OP_GPU, .tolerance = 4096),
@@ -172,6 +203,10 @@ static const struct op_refusal refusals[] = {
      .said = "4 heads"},
     {.op = "attention", .options = "heads=0", .x = {S(5, 18)}, .status = LK_E_ARGUMENT,
      .said = "heads"},
+    {.op = "attention", .options = "dropout=1", .x = {S(5, 18)}, .status = LK_E_ARGUMENT,
+     .said = "not in 0..0.999"},
+    {.op = "attention", .options = "dropout=0.1", .x = {S(1048577, 3)}, .status = LK_E_SHAPE,
+     .said = "up to 1048576 time steps"},
     {.op = "attention", .inputs = 2, .x = {S(5, 8), S(4, 8)}, .status = LK_E_SHAPE,
      .said = "[s, 2 c]"},
     {.op = "attention", .inputs = 3, .x = {S(5, 8), S(4, 8), S(3, 8)}, .status = LK_E_SHAPE,

@@ -1,145 +1,14 @@
-/* Saves a trainer's state, and goes on from a saved one. */
+/* Goes on from a checkpoint: compares it with what is asked for, and reads it. */
+#include "train/saving.h"
+
 #include "base/build.h"
-#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
-#include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/classes.h"
-#include "train/trainer_internal.h"
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { KEPT_CHECKPOINTS = 3 }; /* where no callback says how many */
-
-/* *text stays NULL where the schedule has no state; the caller frees it. */
-static enum lk_status print_plateau(const struct lk_trainer *trainer, char **text)
-{
-    char printed[LK_PLATEAU_TEXT];
-    if (trainer->schedule.kind != LK_LR_SCHEDULE_PLATEAU)
-        return LK_OK;
-    lk_plateau_print(&trainer->plateau, printed);
-    *text = strdup(printed);
-    return *text ? LK_OK : lk_fail_memory("the state of a schedule", sizeof printed);
-}
-
-/* Likewise, of callbacks. */
-static enum lk_status print_callbacks(const struct lk_trainer *trainer, char **text)
-{
-    return lk_callbacks_follow(trainer->callbacks)
-               ? lk_callbacks_print(trainer->callbacks, text)
-               : LK_OK;
-}
-
-static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
-{
-    struct lk_trainer *trainer = context;
-    const struct lk_staleness *staleness = lk_team_staleness(trainer->team);
-    const struct lk_batches_position position =
-        lk_batches_position(trainer->batches, trainer->done);
-    char *choices = NULL;
-    char *plateau = NULL, *callbacks = NULL;
-    LK_TRY(lk_choices_print(trainer->choices, &choices));
-    enum lk_status status = print_plateau(trainer, &plateau);
-    if (status == LK_OK)
-        status = print_callbacks(trainer, &callbacks);
-    const struct lk_checkpoint about = {
-        .choices = choices,
-        .plateau = plateau,
-        .callbacks = callbacks,
-        .classes = trainer->classes_text,
-        .vocabulary = lk_data_vocabulary(trainer->load.train),
-        .model = lk_model_name(trainer->model),
-        .model_text = lk_model_text(trainer->model),
-        .data = trainer->settings->data,
-        .validation = trainer->settings->validation,
-        .pipeline = trainer->settings->pipeline,
-        .eval_pipeline = trainer->eval_text,
-        .max_bad = trainer->settings->max_bad,
-        .data_sum = trainer->data_sum,
-        .device = lk_device_info(worker->device)->name,
-        .step = trainer->done,
-        .epoch = position.epoch,
-        .index = position.index,
-        .seed = trainer->settings->seed,
-        .batch = trainer->settings->batch_size,
-        .shuffle = trainer->settings->shuffle,
-        .shards = trainer->shards,
-        .drop_remainder = trainer->settings->drop_remainder,
-        .bucket = trainer->settings->bucket,
-        .mixed = trainer->settings->precision == LK_PRECISION_MIXED,
-        .versions = trainer->features.draws ? trainer->features.versions : 0,
-        .updates = staleness ? staleness->updates : trainer->done,
-    };
-    struct lk_snapshot *taken = NULL;
-    if (status == LK_OK)
-        status =
-            lk_snapshot_take(&about, lk_stepper_replica(worker->stepper),
-                             lk_optimizer_info(lk_stepper_optimizer(worker->stepper)), &taken);
-    if (status != LK_OK) {
-        free(choices);
-        free(plateau);
-        free(callbacks);
-        return status;
-    }
-    lk_snapshot_destroy(trainer->snapshot);
-    free(trainer->choices_text);
-    trainer->snapshot = taken;
-    trainer->choices_text = choices;
-    free(trainer->plateau_text);
-    trainer->plateau_text = plateau;
-    free(trainer->callbacks_text);
-    trainer->callbacks_text = callbacks;
-    return LK_OK;
-}
-
-enum lk_status lk_trainer_take_snapshot(struct lk_trainer *trainer)
-{
-    trainer->snapshot_at = lk_seconds();
-    if (!*lk_run_folder_checkpoints(trainer->folder))
-        return LK_OK;
-    return lk_team_call(trainer->team, take_snapshot, trainer);
-}
-
-static enum lk_status write_snapshot(struct lk_trainer *trainer)
-{
-    char path[1024];
-    int64_t kept[LK_MOST_KEPT];
-    int newest = KEPT_CHECKPOINTS;
-    const int count = lk_callbacks_keep(trainer->callbacks, kept, &newest);
-    const char *folder = lk_run_folder_checkpoints(trainer->folder);
-    LK_TRY(lk_run_folder_flush(
-        trainer->folder)); /* so that every checkpoint has all metrics up to its step */
-    LK_TRY(lk_callbacks_flush(trainer->callbacks, true));
-    LK_TRY(lk_checkpoint_path(folder, lk_snapshot_step(trainer->snapshot), path, sizeof path));
-    LK_TRY(lk_snapshot_write(trainer->snapshot, path));
-    LK_TRY(lk_checkpoint_prune(folder, newest, kept, count));
-    LK_TRY(lk_callbacks_saved(trainer->callbacks, lk_snapshot_step(trainer->snapshot), path));
-    return lk_trainer_report(trainer,
-                             (struct lk_event){.kind = LK_EVENT_CHECKPOINT, .file = path});
-}
-
-enum lk_status lk_trainer_save(struct lk_trainer *trainer)
-{
-    const double start = lk_seconds();
-    if (!*lk_run_folder_checkpoints(trainer->folder))
-        return LK_OK;
-    LK_TRY(lk_trainer_take_snapshot(trainer));
-    LK_TRY(write_snapshot(trainer));
-    lk_profile_span(trainer->profile, "trainer", "checkpoint", trainer->done, start,
-                    lk_seconds());
-    return LK_OK;
-}
-
-enum lk_status lk_trainer_save_snapshot(struct lk_trainer *trainer)
-{
-    if (!trainer->snapshot)
-        return LK_OK;
-    trainer->done = lk_snapshot_step(trainer->snapshot);
-    return write_snapshot(trainer);
-}
 
 static enum lk_status differs(const char *what, long long there, long long asked)
 {
@@ -375,7 +244,8 @@ enum lk_status lk_trainer_resume(struct lk_trainer *trainer)
                        "the run directory's checkpoint is of step %lld but at batch %lld of "
                        "the data",
                        (long long)about->step, (long long)batch);
-    trainer->done = about->step;
+    trainer->done = trainer->saved = about->step;
+    trainer->owes_evaluation = about->owes_evaluation != 0;
     if (lk_callbacks_ended(trainer->callbacks))
         trainer->total_steps = lk_least(trainer->total_steps, trainer->done);
     lk_checkpoint_close(trainer->checkpoint);

@@ -1,11 +1,15 @@
-/* A trainer's evaluator: on the first device that is left and has room for it, with the weights
- * trained there. */
+/* A trainer's evaluation: a part of the data on each device that is left, where the host has
+ * memory for their predictions, else all of it on the first with room; with the weights trained
+ * there. */
 #include "train/follow.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include <stdio.h>
+
+/* Bytes of predictions that are kept in host memory while devices share an evaluation. */
+static const size_t most_predicted = (size_t)1 << 28;
 
 /* Creates an evaluator, with half as many samples at a time until it fits into the device's
  * memory. */
@@ -38,6 +42,8 @@ void lk_trainer_leave_stepper(void *context, struct lk_worker *worker)
 {
     struct lk_trainer *trainer = context;
     trainer->is_full[worker->position] = false;
+    lk_evaluator_destroy(trainer->parts[worker->position]);
+    trainer->parts[worker->position] = NULL;
     if (!trainer->evaluator || trainer->evaluator_of != worker)
         return;
     lk_evaluator_destroy(trainer->evaluator);
@@ -71,6 +77,9 @@ static enum lk_status open_on(void *context, struct lk_worker *worker)
 struct evaluation {
     struct lk_trainer *trainer;
     bool runs, is_done;
+    bool stops;                                     /* where training is asked to stop */
+    struct lk_predicted predicted;                  /* by all devices; {0}: by none */
+    int64_t first[LK_MOST_TEAM], end[LK_MOST_TEAM]; /* of its batches, each device's part */
     struct lk_evaluation result;
 };
 
@@ -87,6 +96,10 @@ static enum lk_status swap_average(struct lk_stepper *stepper)
 static enum lk_status run_on(struct evaluation *e, struct lk_worker *worker)
 {
     struct lk_trainer *trainer = e->trainer;
+    const bool stops = e->stops && lk_world_size(trainer->world) == 1; /* else all must agree */
+    lk_evaluator_stop_at(trainer->evaluator, stops ? &trainer->stop : NULL);
+    lk_evaluator_take_predicted(trainer->evaluator,
+                                e->predicted.is_there ? &e->predicted : NULL);
     LK_TRY(swap_average(worker->stepper));
     const enum lk_status status =
         lk_evaluator_run(trainer->evaluator, trainer->load.validation, &e->result);
@@ -106,6 +119,84 @@ static enum lk_status evaluate_on(void *context, struct lk_worker *worker)
     lk_profile_collect(trainer->profile, worker->device, worker->position, trainer->done);
     e->is_done = true;
     return LK_OK;
+}
+
+/* --- parts of it on all devices ---------------------------------------------------------- */
+
+/* Devices predict as large parts as they have of a batch in training. */
+static void deal(struct evaluation *e)
+{
+    const struct lk_team *team = e->trainer->team;
+    const int64_t batches = lk_divide_up(e->predicted.count, e->predicted.batch);
+    int64_t all = 0, before = 0;
+    for (int i = 0; i < lk_team_devices(team); i++)
+        all += lk_team_worker(team, i)->share.count;
+    for (int i = 0; i < lk_team_devices(team) && all > 0; i++) {
+        const int64_t count = lk_team_worker(team, i)->share.count;
+        e->first[i] = batches * before / all;
+        e->end[i] = batches * (before + count) / all;
+        before += count;
+    }
+}
+
+/* A device that cannot take part, or fails, leaves its part to the one that judges. */
+static enum lk_status predict_on(void *context, struct lk_worker *worker)
+{
+    struct evaluation *e = context;
+    struct lk_trainer *trainer = e->trainer;
+    const int at = worker->position;
+    const bool stops = e->stops && lk_world_size(trainer->world) == 1;
+    struct lk_evaluator *evaluator =
+        worker == trainer->evaluator_of ? trainer->evaluator : trainer->parts[at];
+    if (e->first[at] >= e->end[at] || trainer->is_full[at])
+        return LK_OK;
+    if (!evaluator) {
+        const enum lk_status status = create_on(trainer, worker, &trainer->parts[at]);
+        trainer->is_full[at] = status == LK_E_DEVICE_MEMORY;
+        if (trainer->is_full[at]) {
+            lk_error_clear();
+            return LK_OK;
+        }
+        LK_TRY(status);
+        evaluator = trainer->parts[at];
+        lk_evaluator_watch(evaluator, lk_worker_heartbeat, worker);
+    }
+    if (lk_evaluator_batch(evaluator) != e->predicted.batch)
+        return LK_OK;
+    lk_evaluator_stop_at(evaluator, stops ? &trainer->stop : NULL);
+    LK_TRY(swap_average(worker->stepper));
+    const enum lk_status status = lk_evaluator_predict_part(
+        evaluator, trainer->load.validation, e->first[at], e->end[at], &e->predicted);
+    const enum lk_status back = swap_average(worker->stepper);
+    return status == LK_OK ? back : status;
+}
+
+static enum lk_status begin_parts(void *context, struct lk_worker *worker)
+{
+    struct evaluation *e = context;
+    LK_TRY(open_on(e->trainer, worker));
+    return e->trainer->evaluator
+               ? lk_predicted_init(e->trainer->evaluator, e->trainer->load.validation,
+                                   most_predicted, &e->predicted)
+               : LK_OK;
+}
+
+/* Predicts on all devices at once, where there are several and host memory has room. */
+static enum lk_status predict_parts(struct evaluation *e)
+{
+    struct lk_trainer *trainer = e->trainer;
+    if (!e->runs || lk_team_left(trainer->team) < 2 || trainer->features.is_on)
+        return LK_OK;
+    const enum lk_status status = lk_team_call(trainer->team, begin_parts, e);
+    if (status == LK_E_MEMORY) {
+        lk_error_clear();
+        return LK_OK;
+    }
+    LK_TRY(status);
+    if (!e->predicted.is_there)
+        return LK_OK;
+    deal(e);
+    return lk_team_call_each(trainer->team, predict_on, e, true);
 }
 
 /* Evaluates on the first device or, if that has no room, on another one. */
@@ -137,14 +228,16 @@ static enum lk_status close_on(void *context, struct lk_worker *worker)
     struct lk_trainer *trainer = context;
     if (trainer->evaluator_of == worker)
         lk_evaluator_destroy(trainer->evaluator);
+    lk_evaluator_destroy(trainer->parts[worker->position]);
+    trainer->parts[worker->position] = NULL;
     return LK_OK;
 }
 
 void lk_trainer_close_evaluator(struct lk_trainer *trainer)
 {
-    if (trainer->evaluator)
-        (void)!lk_team_call_other(trainer->team, trainer->evaluator_of->position, close_on,
-                                  trainer);
+    for (int i = 0; trainer->team && i < lk_team_devices(trainer->team); i++)
+        if (trainer->parts[i] || (trainer->evaluator && trainer->evaluator_of->position == i))
+            (void)!lk_team_call_other(trainer->team, i, close_on, trainer);
     trainer->evaluator = NULL;
 }
 
@@ -154,7 +247,13 @@ static enum lk_status validate(struct lk_trainer *trainer, struct evaluation *e)
     const double start = lk_seconds();
     if (!trainer->load.validation)
         return LK_OK;
-    LK_TRY(evaluate(e));
+    enum lk_status status = predict_parts(e);
+    if (status == LK_OK)
+        status = evaluate(e);
+    if (trainer->evaluator)
+        lk_evaluator_take_predicted(trainer->evaluator, NULL);
+    lk_predicted_clear(&e->predicted);
+    LK_TRY(status);
     lk_profile_span(trainer->profile, "trainer", "evaluate", trainer->done, start,
                     lk_seconds());
     if (!e->is_done) /* the only device that had room for it is lost */
@@ -173,7 +272,9 @@ enum lk_status lk_trainer_validate(struct lk_trainer *trainer)
 
 enum lk_status lk_trainer_evaluate(struct lk_trainer *trainer)
 {
-    struct evaluation e = {.trainer = trainer, .runs = true};
+    struct evaluation e = {.trainer = trainer, .runs = true, .stops = true};
     LK_TRY(validate(trainer, &e));
+    trainer->evaluated_step = trainer->done;
+    trainer->owes_evaluation = false;
     return lk_trainer_follow(trainer, e.is_done ? &e.result : NULL);
 }

@@ -1,0 +1,138 @@
+/* Convolution of images in plane tiles: y[k] = act(b[k] + sum over c, r, s of w[c,r,s,k] x[c]),
+ * each x[c] as tap (r, s) sees it.
+ *
+ *   planes_arrange   arranged [tiles][all channels][TAPS_X][copy] of x: lib/planes.cl
+ *   planes_convolve  y; x: arranged, or with one tap perhaps the image itself; w and b: packed
+ *                    (pack.cl). With ADDS, act takes in `more` as well, which lies as y does
+ *   planes_pool      y = the largest of 2x2 pixels of x
+ *
+ * x, y: [tiles][all channels][vectors][VECTOR]. Sums run over c, r, s. -D: as lib/planes.cl;
+ * FILTERS: of a block, whose sums are in registers; RELU, ADDS: 0 or 1. Group ids: arrange:
+ * 0: column of taps, 1: channel, 2: tile; convolve: 0: run of vectors, 1: run of blocks of
+ * filters, 2: group of a tile; pool: 0: channel, 1: tile.
+ */
+#include "lib/real.cl"
+#include "products/planes/args.h"
+#include "lib/planes.cl"
+
+KERNEL void planes_arrange(__global const real *restrict x, __global real *restrict arranged,
+                           struct lk_planes a)
+{
+    const int s = get_group_id(0);
+    const size_t plane = get_group_id(2) * get_num_groups(1) + get_group_id(1);
+    arrange_copy(&a, x + plane * a.in_vectors * VECTOR,
+                 arranged + plane * ARRANGED(&a) + s * a.copy, s, 0);
+}
+
+INLINE V finish(V sum, __global const V *more)
+{
+#if ADDS
+    sum += *more;
+#endif
+    return RELU ? (sum < (V)0 ? (V)0 : sum) : sum;
+}
+
+#define BLOCK_ARGS                                                                             \
+    const struct lk_plane_product *a, __global const real *x, __global const real *w,          \
+        __global const real *shift, __global const V *more, __global V *y, int filters
+
+/* FILTERS x COUNT vectors of y, of which the first `filters` filters are there. */
+#define BLOCK(COUNT)                                                                           \
+    {                                                                                          \
+        V sum[FILTERS][COUNT];                                                                 \
+        UNROLL                                                                                 \
+        for (int i = 0; i < FILTERS; i++) {                                                    \
+            UNROLL                                                                             \
+            for (int j = 0; j < COUNT; j++)                                                    \
+                sum[i][j] = (V)shift[i];                                                       \
+        }                                                                                      \
+        for (int c = 0; c < a->channels; c++, x += a->x_plane)                                 \
+            for (int r = 0; r < TAPS_Y; r++) {                                                 \
+                __global const real *row =                                                     \
+                    x + r * GAP_Y % STRIDE_Y * a->phase + r * GAP_Y / STRIDE_Y * a->row;       \
+                UNROLL                                                                         \
+                for (int s = 0; s < TAPS_X; s++, w += FILTERS) {                               \
+                    V v[COUNT];                                                                \
+                    UNROLL                                                                     \
+                    for (int j = 0; j < COUNT; j++)                                            \
+                        v[j] = ROW_LOAD(row + s * a->copy + j * VECTOR);                       \
+                    UNROLL                                                                     \
+                    for (int i = 0; i < FILTERS; i++) {                                        \
+                        const V factor = (V)w[i];                                              \
+                        UNROLL                                                                 \
+                        for (int j = 0; j < COUNT; j++)                                        \
+                            sum[i][j] = FMA(factor, v[j], sum[i][j]);                          \
+                    }                                                                          \
+                }                                                                              \
+            }                                                                                  \
+        UNROLL                                                                                 \
+        for (int i = 0; i < FILTERS; i++) {                                                    \
+            UNROLL                                                                             \
+            for (int j = 0; j < COUNT; j++)                                                    \
+                if (i < filters)                                                               \
+                    y[i * a->out_vectors + j] =                                                \
+                        finish(sum[i][j], more + i * a->out_vectors + j);                      \
+        }                                                                                      \
+    }
+
+INLINE void block_1(BLOCK_ARGS) BLOCK(1)
+INLINE void block_2(BLOCK_ARGS) BLOCK(2)
+INLINE void block_3(BLOCK_ARGS) BLOCK(3)
+
+/* Vectors `first` to end - 1 of FILTERS planes, in blocks as even as can be. */
+BODY void convolve(const struct lk_plane_product *a, __global const real *x,
+                   __global const real *w, __global const real *shift, __global const V *more,
+                   __global V *y, int first, int end, int filters)
+{
+    for (int left = (end - first + 2) / 3; left > 0; left--) {
+        const int count = (end - first + left - 1) / left;
+        __global const real *from = x + (size_t)first * VECTOR;
+        if (count == 1)
+            block_1(a, from, w, shift, more + first, y + first, filters);
+        else if (count == 2)
+            block_2(a, from, w, shift, more + first, y + first, filters);
+        else
+            block_3(a, from, w, shift, more + first, y + first, filters);
+        first += count;
+    }
+}
+
+KERNEL void planes_convolve(__global const real *x,
+                            __global const real *restrict packed,
+                            __global const V *more, __global V *y,
+                            int y_first, struct lk_plane_product a)
+{
+    y += y_first / VECTOR;
+    const int blocks = (a.filters + FILTERS - 1) / FILTERS, panel_rows = a.channels * TAPS_Y;
+    const size_t panel = (size_t)panel_rows * TAPS_X * FILTERS;
+    const int first = get_group_id(0) * a.vectors_each;
+    const int end = min(first + (int)a.vectors_each, (int)a.out_vectors);
+    const int group = get_group_id(2) % a.groups, from = get_group_id(1) * a.blocks_each;
+    __global const real *shift = packed + a.groups * blocks * panel;
+    x += (size_t)get_group_id(2) * a.channels * a.x_plane;
+    for (int b = from; b < min(from + (int)a.blocks_each, blocks); b++) {
+        const size_t block = (size_t)group * blocks + b;
+        const size_t to =
+            ((size_t)get_group_id(2) * a.filters + b * FILTERS) * a.out_vectors;
+        convolve(&a, x, packed + block * panel, shift + block * FILTERS, more + to, y + to,
+                 first, end, a.filters - b * FILTERS);
+    }
+}
+
+KERNEL void planes_pool(__global const real *restrict x, int x_first, __global real *restrict y,
+                        int height, int width, int x_plane, int y_plane)
+{
+    const size_t plane = get_group_id(1) * get_num_groups(0) + get_group_id(0);
+    x += x_first + plane * x_plane;
+    y += plane * y_plane;
+    for (int i = 0; i < height / 2; i++) {
+        __global const real *up = x + 2 * i * width, *down = up + width;
+        for (int j = 0; j < width / 2; j++) {
+            real best = up[2 * j];
+            best = up[2 * j + 1] <= best || best != best ? best : up[2 * j + 1];
+            best = down[2 * j] <= best || best != best ? best : down[2 * j];
+            best = down[2 * j + 1] <= best || best != best ? best : down[2 * j + 1];
+            y[i * (width / 2) + j] = best;
+        }
+    }
+}

@@ -1,0 +1,147 @@
+/* Predicts a training step of one model that is divided among the devices of a group, from what
+ * its operations take on the first of them. */
+#include "base/fail.h"
+#include "mirror/shards.h"
+#include "model/model.h"
+#include "team/team.h"
+#include "train/place/times.h"
+#include "train/tuning/tuning.h"
+#include <lockstep/scale.h>
+#include <lockstep/settings.h>
+#include <stdlib.h>
+
+enum { MOST_BATCH = 1 << 24 };
+
+struct prediction {
+    const struct lk_scale_group_options *options;
+    struct lk_scale_group *group;
+    struct lk_model *model;
+    struct lk_node *loss;
+    struct lk_choices *choices, *known, *blockings;
+};
+
+static enum lk_status check(const struct lk_scale_group_options *o)
+{
+    if (o->device_count < 2 || o->device_count > LK_MOST_PLACES)
+        return lk_fail(LK_E_ARGUMENT, "a group of %d devices; expected 2 to %d",
+                       o->device_count, LK_MOST_PLACES);
+    if (o->batch < 1 || o->batch > MOST_BATCH)
+        return lk_fail(LK_E_ARGUMENT, "a batch of %lld samples; expected 1 to %d",
+                       (long long)o->batch, MOST_BATCH);
+    if (o->shards < 0 || o->shards > LK_MOST_SHARDS || (o->shards & (o->shards - 1)))
+        return lk_fail(LK_E_ARGUMENT, "%d shards; expected a power of two, at most %d",
+                       o->shards, LK_MOST_SHARDS);
+    return LK_OK;
+}
+
+static enum lk_status open(struct prediction *p)
+{
+    const struct lk_scale_group_options *o = p->options;
+    struct lk_node *labels;
+    LK_TRY(o->settings ? lk_settings_open_model(o->settings, &p->model)
+                       : lk_model_open(o->model, NULL, &p->model));
+    LK_TRY(lk_model_add_loss(p->model, &labels, &p->loss));
+    LK_TRY(lk_choices_create(LK_MATH_NORMAL, &p->choices));
+    LK_TRY(lk_choices_create(LK_MATH_NORMAL, &p->known));
+    LK_TRY(lk_choices_create(LK_MATH_NORMAL, &p->blockings));
+    lk_choices_set_fallbacks(p->choices, p->known, p->blockings);
+    lk_tuning_load(p->known, p->blockings);
+    return LK_OK;
+}
+
+static enum lk_status plan(void *context, int shards, int *in_flight,
+                           struct lk_replica_config *config)
+{
+    const struct prediction *p = context;
+    const struct lk_scale_group_options *o = p->options;
+    *in_flight = (int)lk_least(o->device_count, p->group->shards / shards);
+    const struct lk_stepper_config stepper = {.device = o->devices[0],
+                                              .group = o->devices,
+                                              .places = o->device_count,
+                                              .in_flight = *in_flight,
+                                              .loss = p->loss,
+                                              .batch = o->batch,
+                                              .shards = p->group->shards,
+                                              .most_shards = shards,
+                                              .real = LK_F32,
+                                              .seed = 1,
+                                              .optimizer = "adam",
+                                              .choices = p->choices};
+    return lk_stepper_plan(&stepper, config);
+}
+
+static enum lk_status find(const struct prediction *p, struct lk_place_found *found)
+{
+    const struct lk_scale_group_options *o = p->options;
+    const struct lk_place_request request = {
+        .model = p->model,
+        .words = o->place,
+        .loss = p->loss,
+        .devices = o->devices,
+        .places = o->device_count,
+        .groups = 1,
+        .choices = p->choices,
+        .usual_shards = lk_team_most_of_group(p->group->shards, o->device_count, 1),
+        .most_shards = p->group->shards,
+        .seconds = o->seconds,
+        .plan = plan,
+        .context = (void *)p};
+    LK_TRY(lk_place_by_times(&request, found));
+    return found->estimate.step_ms > 0
+               ? LK_OK
+               : lk_fail(LK_E_UNSUPPORTED,
+                         "the operations of '%s' cannot be measured in %g s, or its parts have "
+                         "no room on these devices",
+                         o->model, o->seconds);
+}
+
+/* One device has the batch as a whole. */
+static enum lk_status measure_alone(const struct prediction *p, double *ms)
+{
+    const struct lk_tuning_run run = {.device = p->options->devices[0],
+                                      .loss = p->loss,
+                                      .batch = p->options->batch,
+                                      .shards = p->group->shards};
+    struct lk_op_times times = {NULL, 0};
+    LK_TRY(lk_tuning_times(&run, p->options->seconds, p->choices, &times));
+    *ms = 0;
+    for (int i = 0; i < times.count; i++)
+        *ms += times.ms[i];
+    free(times.ms);
+    return LK_OK;
+}
+
+static enum lk_status predict(struct prediction *p)
+{
+    struct lk_scale_group *g = p->group;
+    struct lk_place_found found = {.shards = 0};
+    LK_TRY(open(p));
+    LK_TRY(find(p, &found));
+    LK_TRY(measure_alone(p, &g->alone_ms));
+    g->at_once = found.shards;
+    g->micro_batches = found.micro_batches;
+    g->step_ms = found.estimate.step_ms;
+    g->place_count = p->options->device_count;
+    for (int i = 0; i < g->place_count; i++) {
+        const double busy = found.estimate.busy_ms[i], crossing = found.estimate.crossing_ms[i];
+        g->places[i] = (struct lk_scale_group_place){.compute_ms = busy - crossing,
+                                                     .crossing_ms = crossing,
+                                                     .idle_ms = g->step_ms - busy};
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_bench_scale_group(const struct lk_scale_group_options *options,
+                                    struct lk_scale_group *group)
+{
+    struct prediction p = {.options = options, .group = group};
+    LK_TRY(check(options));
+    *group = (struct lk_scale_group){
+        .shards = options->shards ? options->shards : lk_shards_choose(options->batch)};
+    const enum lk_status status = predict(&p);
+    lk_choices_destroy(p.choices);
+    lk_choices_destroy(p.known);
+    lk_choices_destroy(p.blockings);
+    lk_model_destroy(p.model);
+    return status;
+}

@@ -1,0 +1,246 @@
+/* Schedules a graph for plane tiles (tensor/tensor.h), in which few samples cost no more than
+ * they have to: where every operation can. What reads an image as a vector gets a scheduled
+ * operation before it that spreads the image over all lanes, as vectors lie. */
+#include "base/fail.h"
+#include "graph/replica_internal.h"
+#include <string.h>
+
+/* --- an image as a vector ---------------------------------------------------------------- */
+
+static enum lk_status prepare_spread(struct lk_op_setup *setup)
+{
+    void *memory;
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct lk_kernel *), &memory));
+    setup->state = memory;
+    return lk_op_kernel(setup, "tensor/planes", "planes_spread", NULL, setup->state);
+}
+
+static enum lk_status forward_spread(const struct lk_op_setup *setup,
+                                     const struct lk_op_run *run)
+{
+    struct lk_kernel *const *kernel = setup->state;
+    const struct lk_shape *x = &setup->shapes.x[0];
+    const struct lk_grid grid = {{x->dim[0], setup->tiling.tiles, 1}, 1};
+    return LK_ENQUEUE(*kernel, grid, LK_BUF(run->x[0]), LK_BUF(run->y),
+                      LK_INT(x->dim[1] * x->dim[2]));
+}
+
+static void release_spread(struct lk_op_setup *setup)
+{
+    struct lk_kernel **kernel = setup->state;
+    if (kernel)
+        lk_kernel_destroy(*kernel);
+}
+
+static const struct lk_option no_options[] = {{0}};
+static const struct lk_op spread = {.name = "spread",
+                                    .options = no_options,
+                                    .min_inputs = 1,
+                                    .max_inputs = 1,
+                                    .planes = LK_PLANES_KNOWN,
+                                    .prepare = prepare_spread,
+                                    .forward = forward_spread,
+                                    .release = release_spread};
+
+/* --- whether all can --------------------------------------------------------------------- */
+
+static bool is_image(const struct lk_shape *shape)
+{
+    return shape->rank == 3;
+}
+
+/* Whether input j of operation i is an image that it reads as a vector. */
+static bool is_flattened(const struct lk_schedule *schedule, int i, int j)
+{
+    const struct lk_scheduled_op *s = &schedule->ops[i];
+    return is_image(&schedule->values[s->x[j]].shape) && !is_image(&s->shapes.x[j]);
+}
+
+static bool can_read(const struct lk_schedule *schedule, int i, int j)
+{
+    const struct lk_scheduled_op *s = &schedule->ops[i];
+    const struct lk_shape *x = &s->shapes.x[j];
+    if (is_flattened(schedule, i, j))
+        return j < s->node->inputs;
+    return is_image(x) ? lk_shape_equal(x, &schedule->values[s->x[j]].shape) : true;
+}
+
+/* Whether two shapes are images of one size, or one of them is no image. */
+static bool are_of_a_size(const struct lk_shape *a, const struct lk_shape *b)
+{
+    return !is_image(a) || !is_image(b) || (a->dim[1] == b->dim[1] && a->dim[2] == b->dim[2]);
+}
+
+static bool can_compute(const struct lk_schedule *schedule, int i)
+{
+    const struct lk_scheduled_op *s = &schedule->ops[i];
+    bool has_images = is_image(&s->shapes.y), is_even = true;
+    for (int j = 0; j < s->shapes.inputs; j++) {
+        if (!can_read(schedule, i, j))
+            return false;
+        has_images |= is_image(&s->shapes.x[j]);
+        is_even &= are_of_a_size(&s->shapes.x[j], &s->shapes.y) &&
+                   (is_image(&s->shapes.y) || !is_image(&s->shapes.x[j]));
+    }
+    if (s->shapes.is_loss || !lk_shape_equal(&schedule->values[s->y].shape, &s->shapes.y))
+        return false;
+    return !has_images || s->op->planes == LK_PLANES_KNOWN ||
+           (s->op->planes == LK_PLANES_OWN && is_even);
+}
+
+static bool can_load(const struct lk_value *value)
+{
+    return !value->input || !is_image(&value->shape) || value->dtype != LK_I32;
+}
+
+bool lk_replica_takes_planes(const struct lk_replica *replica)
+{
+    const struct lk_replica_config *c = &replica->config;
+    const struct lk_schedule *s = &replica->schedule;
+    bool knows = false;
+    if (!c->few_samples || c->training || c->stores_half || c->places > 1 ||
+        c->part != LK_PART_ALL || c->one_step || lk_device_info(c->device)->vector < 4 ||
+        lk_transform_has_params(&replica->transform))
+        return false;
+    for (int i = 0; i < s->output_count; i++)
+        if (!lk_shape_equal(&c->outputs[i]->shapes.y, &s->values[s->outputs[i]].shape))
+            return false;
+    for (int v = 0; v < s->value_count; v++)
+        if (!can_load(&s->values[v]))
+            return false;
+    for (int i = 0; i < s->op_count; i++) {
+        if (!can_compute(s, i))
+            return false;
+        knows |= s->ops[i].op->absorb_planes != NULL;
+    }
+    return knows;
+}
+
+/* --- the schedule ------------------------------------------------------------------------ */
+
+/* The value of image `from` as a vector of that shape, made by a new operation at place `at`. A
+ * view that was dropped has left room for both. */
+static int insert_spread(struct lk_schedule *schedule, int at, int from,
+                         const struct lk_node *node, const struct lk_shape *shape)
+{
+    const int to = schedule->value_count++;
+    memmove(&schedule->ops[at + 1], &schedule->ops[at],
+            (size_t)(schedule->op_count++ - at) * sizeof schedule->ops[0]);
+    schedule->values[to] = (struct lk_value){.shape = *shape, .dtype = LK_F32};
+    struct lk_scheduled_op *s = &schedule->ops[at];
+    *s = (struct lk_scheduled_op){.node = node, .op = &spread, .x = {from}, .y = to};
+    s->shapes = (struct lk_op_shapes){.inputs = 1, .y = *shape};
+    s->shapes.x[0] = schedule->values[from].shape;
+    for (int i = at; i < schedule->op_count; i++)
+        schedule->values[schedule->ops[i].y].producer = i;
+    return to;
+}
+
+/* Every reader of the image as such a vector reads the new value. */
+static void spread_input(struct lk_schedule *schedule, int i, int j)
+{
+    const struct lk_scheduled_op reader = schedule->ops[i];
+    const int from = reader.x[j];
+    const int to =
+        insert_spread(schedule, i, from, reader.node->input_nodes[j], &reader.shapes.x[j]);
+    for (int k = i + 1; k < schedule->op_count; k++)
+        for (int l = 0; l < schedule->ops[k].shapes.inputs; l++)
+            if (schedule->ops[k].x[l] == from && is_flattened(schedule, k, l))
+                schedule->ops[k].x[l] = to;
+}
+
+void lk_replica_spread_planes(struct lk_replica *replica)
+{
+    struct lk_schedule *schedule = &replica->schedule;
+    replica->tiling =
+        lk_tiling_make_planes(lk_device_info(replica->config.device), replica->config.batch);
+    for (int i = 0; i < schedule->op_count; i++)
+        for (int j = 0; j < schedule->ops[i].shapes.inputs; j++)
+            if (schedule->ops[i].op != &spread && is_flattened(schedule, i, j))
+                spread_input(schedule, i, j);
+}
+
+/* --- fusing ------------------------------------------------------------------------------ */
+
+/* The operation that alone reads what operation i made, once; -1: none. */
+static int only_reader(const struct lk_schedule *schedule, int i)
+{
+    const int value = schedule->ops[i].y;
+    for (int j = i + 1; j < schedule->op_count && lk_schedule_readers(schedule, value) == 1;
+         j++)
+        for (int k = 0; k < schedule->ops[j].shapes.inputs; k++)
+            if (schedule->ops[j].x[k] == value)
+                return j;
+    return -1;
+}
+
+/* Whether operation j maps images of one shape, others than i's there before i runs, to y. */
+static bool can_join(const struct lk_replica *replica, int i, int j)
+{
+    const struct lk_schedule *schedule = &replica->schedule;
+    const struct lk_scheduled_op *s = &schedule->ops[i], *next = &schedule->ops[j];
+    bool can = s->shapes.params + next->shapes.params <= LK_MOST_PARAMS &&
+               s->shapes.inputs + next->shapes.inputs <= 3;
+    for (int k = 0; k < next->shapes.inputs; k++)
+        can &= lk_shape_equal(&schedule->values[next->x[k]].shape, &s->shapes.y) &&
+               (next->x[k] == s->y || schedule->values[next->x[k]].producer < i);
+    return can;
+}
+
+static void take_over(struct lk_replica *replica, int i, int j)
+{
+    struct lk_schedule *schedule = &replica->schedule;
+    struct lk_scheduled_op *s = &schedule->ops[i];
+    const struct lk_scheduled_op *next = &schedule->ops[j];
+    struct lk_prepared *p = replica->prepared;
+    const size_t behind = (size_t)(schedule->op_count - j - 1);
+    for (int k = 0; k < next->shapes.inputs; k++)
+        if (next->x[k] != s->y) {
+            s->shapes.x[s->shapes.inputs] = next->shapes.x[k];
+            s->x[s->shapes.inputs++] = next->x[k];
+        }
+    for (int k = 0; k < next->shapes.params; k++)
+        p[i].param[s->shapes.params + k] = p[j].param[k];
+    s->y = next->y;
+    memmove(&schedule->ops[j], &schedule->ops[j + 1], behind * sizeof schedule->ops[0]);
+    memmove(&p[j], &p[j + 1], behind * sizeof *p);
+    schedule->op_count--;
+    for (int k = 0; k < schedule->op_count; k++)
+        schedule->values[schedule->ops[k].y].producer = k;
+}
+
+static enum lk_status fuse(struct lk_replica *replica, int i)
+{
+    struct lk_scheduled_op *s = &replica->schedule.ops[i];
+    int j;
+    while (s->op->absorb_planes && (j = only_reader(&replica->schedule, i)) >= 0 &&
+           can_join(replica, i, j)) {
+        const struct lk_scheduled_op *next = &replica->schedule.ops[j];
+        char text[1024];
+        if (!lk_options_print(next->op->options, next->options, true, text, sizeof text) ||
+            !s->op->absorb_planes(s->options, next->op->name, text))
+            break;
+        take_over(replica, i, j);
+        LK_TRY(s->op->infer(&s->shapes));
+    }
+    return LK_OK;
+}
+
+/* For an operation that knows no planes, images are [c, vectors, 1]. */
+static enum lk_status map_shapes(const struct lk_replica *replica, struct lk_scheduled_op *s)
+{
+    for (int j = 0; j < s->shapes.inputs; j++)
+        s->shapes.x[j] = lk_plane_shape(&replica->tiling, &s->shapes.x[j]);
+    return s->op->infer(&s->shapes);
+}
+
+enum lk_status lk_replica_fuse_planes(struct lk_replica *replica)
+{
+    for (int i = 0; i < replica->schedule.op_count; i++) {
+        struct lk_scheduled_op *s = &replica->schedule.ops[i];
+        LK_TRY(fuse(replica, i));
+        if (s->op->planes == LK_PLANES_OWN)
+            LK_TRY(map_shapes(replica, s));
+    }
+    return LK_OK;
+}

@@ -1,0 +1,162 @@
+/* Measures operations one by one, each with buffers of its own, so that a graph may be measured
+ * that has no room on the device as a whole. */
+#include "graph/tune/times.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/progress.h"
+#include "device/device.h"
+#include "graph/nodes/schedule.h"
+#include "ops/probe/probe.h"
+#include "tensor/tensor.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ROUNDS = 5, MOST_TURNS = 200 };
+static const double ROUND_SECONDS = 0.004, /* a round lasts at least this long */
+    MOST_SECONDS = 0.3;                    /* after which no round begins */
+
+/* Whole numbers stand for something, so drawn ones would measure something else. */
+static bool is_measured(const struct lk_scheduled_op *scheduled)
+{
+    for (int i = 0; i < scheduled->shapes.inputs; i++)
+        if (scheduled->shapes.x_dtype[i] != LK_F32)
+            return false;
+    return scheduled->shapes.inputs > 0 && !scheduled->shapes.is_loss;
+}
+
+/* All that an operation's time depends on; false: it is too long. */
+static bool print_key(const struct lk_times_config *c, const struct lk_scheduled_op *scheduled,
+                      char key[LK_CHOICE_KEY_BYTES])
+{
+    char options[512], shape[96];
+    int used = 0, passes = scheduled->wants_dw;
+    if (!lk_options_print(scheduled->op->options, scheduled->options, true, options,
+                          sizeof options))
+        return false;
+    for (int i = 0; i < scheduled->shapes.inputs; i++)
+        passes += scheduled->wants_dx[i] << (i + 1);
+    used = snprintf(key, LK_CHOICE_KEY_BYTES, "time %s|%s %s|%lld/%d%s|%x",
+                    lk_device_info(c->device)->name, scheduled->op->name, options,
+                    (long long)c->batch, c->shards, c->stores_half ? " half" : "",
+                    (unsigned)passes);
+    for (int i = 0; i < scheduled->shapes.inputs && used < LK_CHOICE_KEY_BYTES; i++) {
+        lk_shape_print(&scheduled->shapes.x[i], shape, sizeof shape);
+        used += snprintf(key + used, (size_t)(LK_CHOICE_KEY_BYTES - used), " %s", shape);
+    }
+    return used < LK_CHOICE_KEY_BYTES;
+}
+
+static enum lk_status run(struct lk_probe *probe, bool backward, int turns, double *seconds)
+{
+    const double start = lk_seconds();
+    for (int i = 0; i < turns; i++) {
+        LK_TRY(lk_probe_forward(probe, 0));
+        if (backward)
+            LK_TRY(lk_probe_backward(probe, 0));
+    }
+    LK_TRY(lk_device_finish(probe->setup.device));
+    *seconds = (lk_seconds() - start) / turns;
+    return LK_OK;
+}
+
+/* The shortest of some rounds, since other work on the machine can only make them longer. */
+static enum lk_status time_probe(struct lk_probe *probe, bool backward, double *ms)
+{
+    double least = 0, seconds = 0;
+    LK_TRY(run(probe, backward, 1, &seconds)); /* some drivers compile here */
+    LK_TRY(run(probe, backward, 1, &least));
+    const double turns = least > 0 ? ROUND_SECONDS / least + 1 : MOST_TURNS;
+    const double end = lk_seconds() + MOST_SECONDS;
+    for (int i = 0; i < ROUNDS && lk_seconds() < end; i++) {
+        LK_TRY(run(probe, backward, turns < MOST_TURNS ? (int)turns : MOST_TURNS, &seconds));
+        least = seconds < least ? seconds : least;
+    }
+    *ms = 1e3 * least;
+    return LK_OK;
+}
+
+static enum lk_status measure_op(const struct lk_times_config *c,
+                                 const struct lk_schedule *schedule, int i, double *ms)
+{
+    const struct lk_scheduled_op *scheduled = &schedule->ops[i];
+    struct lk_op_setup like;
+    struct lk_probe probe = {0};
+    enum lk_status status;
+    lk_schedule_describe(schedule, i, &like);
+    like.device = c->device;
+    like.tiling = lk_tiling_make(lk_device_info(c->device), c->batch, c->shards);
+    like.real = LK_F32;
+    like.stores_half = c->stores_half;
+    like.training = true;
+    like.choices = c->choices;
+    LK_TRY_OUT(lk_probe_open_like(&probe, scheduled->op, &like,
+                                  like.tiling.shards * like.tiling.shard_samples));
+    LK_TRY_OUT(lk_device_build(c->device));
+    LK_TRY_OUT(lk_probe_allocate(&probe, 1, scheduled->has_backward));
+    LK_TRY_OUT(lk_probe_fill(&probe));
+    LK_TRY_OUT(time_probe(&probe, scheduled->has_backward, ms));
+out:
+    lk_probe_close(&probe);
+    return status;
+}
+
+/* What cannot be measured, for want of memory or of a form that stands alone, stays 0. */
+static enum lk_status measure_once(const struct lk_times_config *c,
+                                   const struct lk_schedule *schedule, int i, double end,
+                                   double *ms)
+{
+    char key[LK_CHOICE_KEY_BYTES], text[LK_CHOICE_TEXT_BYTES];
+    *ms = 0;
+    if (!is_measured(&schedule->ops[i]) || !print_key(c, &schedule->ops[i], key))
+        return LK_OK;
+    if (lk_choices_find(c->known, key, text)) {
+        const double found = strtod(text, NULL);
+        *ms = found > 0 && found < 1e9 ? found : 0;
+        return LK_OK;
+    }
+    if (lk_seconds() > end)
+        return lk_fail(LK_E_UNSUPPORTED, "no time is left to measure operations");
+    const enum lk_status status = measure_op(c, schedule, i, ms);
+    if (status == LK_E_DEVICE || status == LK_E_MEMORY)
+        return status;
+    if (status != LK_OK) {
+        lk_error_clear();
+        *ms = 0;
+        return LK_OK;
+    }
+    snprintf(text, sizeof text, "%.4g", *ms);
+    return lk_choices_set(c->known, key, text);
+}
+
+static enum lk_status measure_all(const struct lk_times_config *c,
+                                  const struct lk_schedule *schedule, double *ms)
+{
+    const double end = lk_seconds() + c->seconds;
+    enum lk_status status = LK_OK;
+    lk_progress_begin(LK_TASK_MEASURE, schedule->op_count);
+    for (int i = 0; i < schedule->op_count && status == LK_OK; i++) {
+        status = measure_once(c, schedule, i, end, &ms[i]);
+        lk_progress_add(LK_TASK_MEASURE, 1);
+    }
+    lk_progress_end(LK_TASK_MEASURE);
+    return status;
+}
+
+enum lk_status lk_times_measure(const struct lk_times_config *config, struct lk_op_times *times)
+{
+    struct lk_schedule schedule = {0};
+    double *ms = NULL;
+    enum lk_status status;
+    LK_TRY_OUT(
+        lk_schedule_make((const struct lk_node *[]){config->loss, NULL}, true, &schedule));
+    ms = calloc((size_t)schedule.op_count + 1, sizeof *ms);
+    LK_TRY_OUT(ms ? measure_all(config, &schedule, ms)
+                  : lk_fail_memory("times of operations", sizeof *ms));
+    *times = (struct lk_op_times){ms, schedule.op_count};
+    ms = NULL;
+out:
+    free(ms);
+    lk_schedule_clear(&schedule);
+    return status;
+}

@@ -1,0 +1,32 @@
+/* Measures how long a device takes for each operation of a graph. Floor 5. Knows no file. */
+#ifndef LK_GRAPH_TIMES_H
+#define LK_GRAPH_TIMES_H
+
+#include "graph/nodes/node.h"
+#include "products/kernel/choice.h"
+
+struct lk_times_config {
+    struct lk_device *device;
+    const struct lk_node *loss;
+    bool stores_half; /* as lk_op_setup */
+    int64_t batch;    /* samples of a micro-batch */
+    int shards;       /* of it */
+    struct lk_choices *choices;
+    struct lk_choices *known; /* gets the times, by a key that names the device; those that it
+                               * has are not measured again */
+    double seconds;           /* after which no measurement begins */
+};
+
+/* Milliseconds that operation i of the loss's schedule for training takes for a micro-batch,
+ * forward and backward; 0: it could not be measured alone, as operations on whole numbers. */
+struct lk_op_times {
+    double *ms;
+    int count;
+};
+
+/* The caller frees times->ms. Waits. fails: LK_E_DEVICE the device is lost, LK_E_MEMORY;
+ * LK_E_UNSUPPORTED the time was too short */
+LK_MUST_CHECK enum lk_status lk_times_measure(const struct lk_times_config *config,
+                                              struct lk_op_times *times);
+
+#endif

@@ -1,0 +1,151 @@
+/* Files that grow: entries are gathered in memory and written at the place where the last whole
+ * entry ended, so that what was torn by a full disk is written over. */
+#include "io/journal.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "io/file.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_WAITING = 1 << 26 };
+
+struct lk_journal {
+    char *path;
+    FILE *file;    /* for its descriptor alone */
+    int64_t bytes; /* of whole entries in the file */
+    FILE *stream;  /* to `waiting` */
+    char *waiting; /* what is to be written */
+    size_t count;  /* of it, once the stream is flushed */
+    bool has_warned;
+};
+
+static enum lk_status open_stream(struct lk_journal *journal)
+{
+    free(journal->waiting);
+    journal->waiting = NULL;
+    journal->count = 0;
+    journal->stream = open_memstream(&journal->waiting, &journal->count);
+    return journal->stream ? LK_OK : lk_fail_memory(journal->path, 0);
+}
+
+static enum lk_status cut(struct lk_journal *journal, int64_t bytes)
+{
+    struct stat about;
+    const int fd = fileno(journal->file);
+    if (fstat(fd, &about) != 0)
+        return lk_file_fail("examine", journal->path);
+    journal->bytes = bytes < 0 || about.st_size < bytes ? about.st_size : bytes;
+    return about.st_size == journal->bytes || ftruncate(fd, (off_t)journal->bytes) == 0
+               ? LK_OK
+               : lk_file_fail("cut", journal->path);
+}
+
+static enum lk_status begin(struct lk_journal *journal, const char *path, int64_t bytes)
+{
+    journal->path = strdup(path);
+    if (!journal->path)
+        return lk_fail_memory(path, strlen(path));
+    LK_TRY(lk_file_append(path, &journal->file));
+    LK_TRY(cut(journal, bytes));
+    return open_stream(journal);
+}
+
+enum lk_status lk_journal_open(const char *path, int64_t bytes, struct lk_journal **journal)
+{
+    struct lk_journal *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory(path, sizeof *made);
+    const enum lk_status status = begin(made, path, bytes);
+    if (status != LK_OK) {
+        lk_journal_close(made);
+        return status;
+    }
+    *journal = made;
+    return LK_OK;
+}
+
+FILE *lk_journal_stream(struct lk_journal *journal)
+{
+    return journal->stream;
+}
+
+int64_t lk_journal_bytes(const struct lk_journal *journal)
+{
+    return journal->bytes + (int64_t)ftello(journal->stream);
+}
+
+/* Writes behind the last whole entry; the file is open for appending, so what was torn there
+ * goes first. */
+static bool append(struct lk_journal *journal)
+{
+    const int fd = fileno(journal->file);
+    struct stat about;
+    if (fstat(fd, &about) != 0 ||
+        (about.st_size > journal->bytes && ftruncate(fd, (off_t)journal->bytes) != 0))
+        return false;
+    for (size_t done = 0; done < journal->count;) {
+        const ssize_t wrote = write(fd, journal->waiting + done, journal->count - done);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote < 0) {
+            const int cause = errno;
+            (void)!ftruncate(fd, (off_t)journal->bytes);
+            errno = cause;
+            return false;
+        }
+        done += (size_t)wrote;
+    }
+    return true;
+}
+
+enum lk_status lk_journal_write(struct lk_journal *journal)
+{
+    if (fflush(journal->stream) != 0)
+        return lk_fail_memory(journal->path, journal->count);
+    if (journal->count > 0) {
+        if (!append(journal))
+            return lk_file_fail("append to", journal->path);
+        journal->bytes += (int64_t)journal->count;
+        fclose(journal->stream);
+        journal->stream = NULL;
+        LK_TRY(open_stream(journal));
+    }
+    journal->has_warned = false;
+    return LK_OK;
+}
+
+enum lk_status lk_journal_try(struct lk_journal *journal)
+{
+    const enum lk_status status = lk_journal_write(journal);
+    if (status != LK_E_IO || journal->count > MOST_WAITING)
+        return status;
+    if (!journal->has_warned)
+        lk_log(LK_LOG_WARNING, "%s; it will be tried again", lk_error_text());
+    journal->has_warned = true;
+    lk_error_clear();
+    return LK_OK;
+}
+
+enum lk_status lk_journal_sync(const struct lk_journal *journal)
+{
+    return fsync(fileno(journal->file)) == 0 ? LK_OK : lk_file_fail("sync", journal->path);
+}
+
+void lk_journal_close(struct lk_journal *journal)
+{
+    if (!journal)
+        return;
+    if (journal->stream && fflush(journal->stream) == 0 && journal->count > 0)
+        (void)append(journal);
+    if (journal->stream)
+        fclose(journal->stream);
+    if (journal->file)
+        fclose(journal->file);
+    free(journal->waiting);
+    free(journal->path);
+    free(journal);
+}

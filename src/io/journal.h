@@ -1,0 +1,38 @@
+/* Files that grow while a program runs, whole entries at a time, and survive that a disk is
+ * full for a while: what could not be written waits in memory. Floor 1. */
+#ifndef LK_IO_JOURNAL_H
+#define LK_IO_JOURNAL_H
+
+#include <lockstep/status.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct lk_journal;
+
+/* Opens a file, or a new one, behind its first `bytes` bytes (-1: behind all of it); those
+ * behind are removed. fails: LK_E_IO, also for a pipe, a device or a folder; LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_journal_open(const char *path, int64_t bytes,
+                                             struct lk_journal **journal);
+
+/* Writes what waits as far as that goes. NULL is fine. */
+void lk_journal_close(struct lk_journal *journal);
+
+/* What is added, in memory; good until the next call of a function below. */
+FILE *lk_journal_stream(struct lk_journal *journal);
+
+/* How long the file is with all that waits. */
+int64_t lk_journal_bytes(const struct lk_journal *journal);
+
+/* Writes all that waits. Where that fails the file has whole entries as before, or will have
+ * once a later try succeeds. fails: LK_E_IO; LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_journal_write(struct lk_journal *journal);
+
+/* Likewise, but a disk that takes nothing is no failure: it is said once, and what waits is
+ * written with the next call. fails: LK_E_IO where too much waits; LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_journal_try(struct lk_journal *journal);
+
+/* Brings what was written to disk; on any thread, until it is closed. fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_journal_sync(const struct lk_journal *journal);
+
+#endif

@@ -1,0 +1,140 @@
+/* Convolutions over plane tiles. See cl/products/planes/convolve.cl. */
+#include "products/planes/planes.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+enum {
+    FILTERS = 8, /* of a block, with up to 3 vectors: 24 sums; half where vectors are short */
+    CACHED_REALS = 1 << 16, /* of x that a work-group reads again for each block */
+    GROUPS = 16             /* work-groups that there are at least, if there can be */
+};
+
+struct convolve {
+    struct lk_product_shape shape;
+    struct lk_planes planes;
+    struct lk_plane_weights weights;
+    struct lk_plane_product product;
+    bool is_direct;  /* x is read as it is */
+    int64_t y_first; /* of the workspace: y before the pool */
+    struct lk_kernel *arrange, *convolve, *pool;
+};
+
+static bool fits(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    return setup->tiling.planes && !job->shape->is_matrix;
+}
+
+static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    (void)setup;
+    return lk_product_adds(job->shape);
+}
+
+/* Runs of vectors whose x stays in a core's caches, and runs of filters where these alone make
+ * too few work-groups. They decide no bit. */
+static void cut(const struct lk_product_setup *setup, struct convolve *s)
+{
+    struct lk_plane_product *p = &s->product;
+    const int64_t vector = setup->tiling.vector;
+    const int64_t of_vector = p->channels * s->planes.taps_x * vector;
+    const int64_t blocks = lk_divide_up(p->filters, s->weights.block);
+    int64_t runs = lk_divide_up(p->out_vectors * of_vector, CACHED_REALS);
+    runs = lk_least(runs, lk_divide_up(p->out_vectors, 3));
+    const int64_t others = runs * p->groups * setup->tiling.tiles;
+    p->vectors_each = lk_divide_up(p->out_vectors, runs);
+    p->blocks_each = lk_divide_up(blocks, lk_least(blocks, lk_divide_up(GROUPS, others)));
+}
+
+static void describe(const struct lk_product_setup *setup, struct convolve *s)
+{
+    const struct lk_planes *planes = &s->planes;
+    const int64_t lanes = setup->tiling.lanes;
+    s->product = (struct lk_plane_product){.groups = s->shape.groups,
+                                           .channels = s->shape.channels,
+                                           .filters = s->shape.filters,
+                                           .x_plane = s->is_direct ? planes->in_vectors * lanes
+                                                                   : lk_planes_arranged(planes),
+                                           .copy = planes->copy,
+                                           .row = planes->out_w,
+                                           .phase = planes->rows * planes->out_w,
+                                           .out_vectors = planes->out_vectors};
+    cut(setup, s);
+}
+
+static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
+                              void **state)
+{
+    char geometry[LK_PLANES_BYTES], text[LK_PLANES_BYTES + 64];
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct convolve), state));
+    struct convolve *s = *state;
+    s->shape = *job->shape;
+    s->planes = lk_planes_of(&setup->tiling, s->shape.axis);
+    s->is_direct = lk_planes_are_direct(&s->planes);
+    s->weights.shape = &s->shape;
+    s->weights.block =
+        setup->tiling.vector * (int)lk_dtype_bytes(setup->real) < 64 ? FILTERS / 2 : FILTERS;
+    describe(setup, s);
+    const int64_t planes = setup->tiling.tiles * s->shape.groups;
+    if (!s->is_direct)
+        job->count = planes * s->shape.channels * lk_planes_arranged(&s->planes);
+    s->y_first = job->count;
+    if (s->shape.pool)
+        job->count += planes * s->shape.filters * s->planes.out_vectors * setup->tiling.lanes;
+    lk_planes_print(&s->planes, geometry);
+    snprintf(text, sizeof text, "%s -DFILTERS=%lld -DRELU=%d -DADDS=%d", geometry,
+             (long long)s->weights.block, s->shape.relu, s->shape.adds);
+    LK_TRY(lk_plane_weights_prepare(setup, job, &s->weights));
+    static const char source[] = "products/planes/convolve";
+    LK_TRY(lk_product_kernel(setup, source, "planes_convolve", text, &s->convolve));
+    if (!s->is_direct)
+        LK_TRY(lk_product_kernel(setup, source, "planes_arrange", text, &s->arrange));
+    return s->shape.pool ? lk_product_kernel(setup, source, "planes_pool", text, &s->pool)
+                         : LK_OK;
+}
+
+static enum lk_status enqueue_pool(const struct lk_product_setup *setup,
+                                   const struct convolve *s, const struct lk_product_run *run)
+{
+    const struct lk_planes *g = &s->planes;
+    const int64_t lanes = setup->tiling.lanes;
+    const struct lk_grid grid = {{s->shape.groups * s->shape.filters, setup->tiling.tiles, 1},
+                                 1};
+    return LK_ENQUEUE(s->pool, grid, LK_BUF(run->workspace), LK_INT(s->y_first), LK_BUF(run->y),
+                      LK_INT(g->out_h), LK_INT(g->out_w), LK_INT(s->planes.out_vectors * lanes),
+                      LK_INT(lk_divide_up(g->out_h / 2 * (g->out_w / 2), lanes) * lanes));
+}
+
+static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
+                              const struct lk_product_run *run)
+{
+    const struct convolve *s = state;
+    const struct lk_plane_product *p = &s->product;
+    const int64_t tiles = setup->tiling.tiles;
+    const int64_t blocks = lk_divide_up(p->filters, s->weights.block);
+    const struct lk_grid copies = {{s->planes.taps_x, p->groups * p->channels, tiles}, 1};
+    const struct lk_grid grid = {{lk_divide_up(p->out_vectors, p->vectors_each),
+                                  lk_divide_up(blocks, p->blocks_each), tiles * p->groups},
+                                 1};
+    LK_TRY(lk_plane_weights_enqueue(&s->weights, run));
+    if (s->arrange)
+        LK_TRY(LK_ENQUEUE(s->arrange, copies, LK_BUF(run->x), LK_BUF(run->workspace),
+                          LK_STRUCT(&s->planes)));
+    LK_TRY(LK_ENQUEUE(s->convolve, grid, LK_BUF(s->arrange ? run->workspace : run->x),
+                      LK_BUF(run->packed), LK_BUF(run->more),
+                      LK_BUF(s->pool ? run->workspace : run->y),
+                      LK_INT(s->pool ? s->y_first : 0), LK_STRUCT(p)));
+    return s->pool ? enqueue_pool(setup, s, run) : LK_OK;
+}
+
+static void release(void *state)
+{
+    struct convolve *s = state;
+    lk_kernel_destroy(s->weights.pack);
+    lk_kernel_destroy(s->arrange);
+    lk_kernel_destroy(s->convolve);
+    lk_kernel_destroy(s->pool);
+}
+
+const struct lk_product_verbs lk_planes_convolve = {
+    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue, .release = release};

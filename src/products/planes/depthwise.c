@@ -1,0 +1,70 @@
+/* Depthwise convolutions over plane tiles. See cl/products/planes/depthwise.cl. */
+#include "products/planes/planes.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+enum { GROUPS = 16 }; /* work-groups that there are at least, if there can be */
+
+struct depthwise {
+    struct lk_product_shape shape;
+    struct lk_planes planes;
+    struct lk_plane_weights weights;
+    int64_t each; /* channels of a work-group */
+    struct lk_kernel *kernel;
+};
+
+static bool fits(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    const struct lk_product_shape *s = job->shape;
+    return setup->tiling.planes && !s->is_matrix && s->groups > 1 && s->channels == 1 &&
+           s->filters == 1 && !s->pool;
+}
+
+static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    (void)setup;
+    return lk_product_adds(job->shape);
+}
+
+static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
+                              void **state)
+{
+    char geometry[LK_PLANES_BYTES], text[LK_PLANES_BYTES + 64];
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct depthwise), state));
+    struct depthwise *s = *state;
+    s->shape = *job->shape;
+    s->planes = lk_planes_of(&setup->tiling, s->shape.axis);
+    s->weights = (struct lk_plane_weights){.shape = &s->shape, .block = 1};
+    s->each = lk_divide_up(s->shape.groups, lk_least(s->shape.groups, GROUPS));
+    job->count = setup->tiling.tiles * lk_divide_up(s->shape.groups, s->each) *
+                 lk_planes_arranged(&s->planes);
+    lk_planes_print(&s->planes, geometry);
+    snprintf(text, sizeof text, "%s -DRELU=%d -DADDS=%d", geometry, s->shape.relu,
+             s->shape.adds);
+    LK_TRY(lk_plane_weights_prepare(setup, job, &s->weights));
+    return lk_product_kernel(setup, "products/planes/depthwise", "planes_depthwise", text,
+                             &s->kernel);
+}
+
+static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
+                              const struct lk_product_run *run)
+{
+    const struct depthwise *s = state;
+    const struct lk_grid grid = {
+        {lk_divide_up(s->shape.groups, s->each), setup->tiling.tiles, 1}, 1};
+    LK_TRY(lk_plane_weights_enqueue(&s->weights, run));
+    return LK_ENQUEUE(s->kernel, grid, LK_BUF(run->x), LK_BUF(run->packed), LK_BUF(run->more),
+                      LK_BUF(run->y), LK_BUF(run->workspace), LK_STRUCT(&s->planes),
+                      LK_INT(s->shape.groups), LK_INT(s->each));
+}
+
+static void release(void *state)
+{
+    struct depthwise *s = state;
+    lk_kernel_destroy(s->weights.pack);
+    lk_kernel_destroy(s->kernel);
+}
+
+const struct lk_product_verbs lk_planes_depthwise = {
+    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue, .release = release};

@@ -1,0 +1,89 @@
+/* Windows over plane tiles, and weights as products over them read them. */
+#include "products/planes/planes.h"
+
+#include <stdio.h>
+
+struct lk_planes lk_planes_of(const struct lk_tiling *tiling,
+                              const struct lk_product_axis axis[2])
+{
+    const struct lk_product_axis *y = &axis[0], *x = &axis[1];
+    const int64_t lanes = tiling->lanes, last_tap = (y->taps - 1) * y->gap;
+    struct lk_planes p = {.taps_y = y->taps,
+                          .taps_x = x->taps,
+                          .stride_y = y->stride,
+                          .stride_x = x->stride,
+                          .gap_y = y->gap,
+                          .gap_x = x->gap,
+                          .pad_y = y->pad,
+                          .pad_x = x->pad,
+                          .in_h = y->in,
+                          .in_w = x->in,
+                          .out_h = y->all_out,
+                          .out_w = x->all_out};
+    p.in_vectors = lk_divide_up(p.in_h * p.in_w, lanes);
+    p.out_vectors = lk_divide_up(p.out_h * p.out_w, lanes);
+    p.phases = y->gap % y->stride == 0 ? 1 : lk_least(y->stride, last_tap + 1);
+    p.rows = p.out_h + last_tap / y->stride;
+    p.copy = lk_divide_up(p.phases * p.rows * p.out_w + lanes - 1, lanes) * lanes;
+    return p;
+}
+
+void lk_planes_print(const struct lk_planes *planes, char text[LK_PLANES_BYTES])
+{
+    const struct lk_planes *g = planes;
+    snprintf(text, LK_PLANES_BYTES,
+             "-DTAPS_Y=%lld -DTAPS_X=%lld -DSTRIDE_Y=%lld -DSTRIDE_X=%lld -DGAP_Y=%lld "
+             "-DGAP_X=%lld",
+             (long long)g->taps_y, (long long)g->taps_x, (long long)g->stride_y,
+             (long long)g->stride_x, (long long)g->gap_y, (long long)g->gap_x);
+}
+
+int64_t lk_planes_arranged(const struct lk_planes *planes)
+{
+    return planes->taps_x * planes->copy;
+}
+
+bool lk_planes_are_direct(const struct lk_planes *planes)
+{
+    const struct lk_planes *g = planes;
+    return g->taps_y == 1 && g->taps_x == 1 && g->stride_y == 1 && g->stride_x == 1 &&
+           g->pad_y == 0 && g->pad_x == 0 && g->in_h == g->out_h && g->in_w == g->out_w;
+}
+
+static int64_t blocks_of(const struct lk_plane_weights *weights)
+{
+    const struct lk_product_shape *s = weights->shape;
+    return s->groups * lk_divide_up(s->filters, weights->block);
+}
+
+/* Of a filter. */
+static int64_t weights_of(const struct lk_product_shape *s)
+{
+    return s->channels * s->axis[0].taps * s->axis[1].taps;
+}
+
+enum lk_status lk_plane_weights_prepare(const struct lk_product_setup *setup,
+                                        struct lk_product_job *job,
+                                        struct lk_plane_weights *weights)
+{
+    char text[64];
+    job->packed = blocks_of(weights) * weights->block * (weights_of(weights->shape) + 1);
+    snprintf(text, sizeof text, "-DFILTERS=%lld -DNORM=%d", (long long)weights->block,
+             weights->shape->norm);
+    return lk_product_kernel(setup, "products/planes/pack", "planes_pack", text,
+                             &weights->pack);
+}
+
+enum lk_status lk_plane_weights_enqueue(const struct lk_plane_weights *weights,
+                                        const struct lk_product_run *run)
+{
+    const struct lk_product_shape *s = weights->shape;
+    const struct lk_grid grid = {{blocks_of(weights), 1, 1}, 1};
+    if (!run->weights_are_new)
+        return LK_OK;
+    return LK_ENQUEUE(weights->pack, grid, LK_BUF(run->w), LK_BUF(run->bias),
+                      LK_BUF(run->norm[LK_NORM_GAMMA]), LK_BUF(run->norm[LK_NORM_BETA]),
+                      LK_BUF(run->norm[LK_NORM_MEAN]), LK_BUF(run->norm[LK_NORM_VARIANCE]),
+                      LK_REAL(s->epsilon), LK_BUF(run->packed), LK_INT(s->groups),
+                      LK_INT(weights_of(s)), LK_INT(s->filters));
+}

@@ -1,0 +1,90 @@
+/* Divides a model by measured times of its operations. */
+#include "train/place/times.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "model/place/place.h"
+#include "train/tuning/tuning.h"
+#include <math.h>
+#include <stdlib.h>
+
+/* A larger micro-batch must be estimated to be faster by this, since it takes more memory. */
+static const double CLEARLY_FASTER = 0.97;
+
+struct trial {
+    const struct lk_place_request *request;
+    double until; /* lk_seconds() */
+    struct lk_replica_config config;
+    int in_flight;
+    struct lk_op_times times; /* of a micro-batch */
+};
+
+/* What stands in the way of a trial, but not of training. */
+static enum lk_status forgive(enum lk_status status)
+{
+    if (status != LK_E_UNSUPPORTED && status != LK_E_DEVICE_MEMORY)
+        return status;
+    lk_error_clear();
+    return LK_OK;
+}
+
+static enum lk_status measure(struct trial *t)
+{
+    const struct lk_tuning_run run = {.device = t->request->devices[0],
+                                      .loss = t->request->loss,
+                                      .batch = t->config.batch,
+                                      .shards = t->config.shards,
+                                      .stores_half = t->config.stores_half};
+    free(t->times.ms);
+    t->times = (struct lk_op_times){NULL, 0};
+    return lk_tuning_times(&run, t->until - lk_seconds(), t->request->choices, &t->times);
+}
+
+/* Divides the model by what operations take on micro-batches of so many shards, and estimates
+ * the step. */
+static enum lk_status try_shards(struct trial *t, int shards, struct lk_place_found *found)
+{
+    const struct lk_place_request *r = t->request;
+    *found = (struct lk_place_found){.shards = shards};
+    LK_TRY(r->plan(r->context, shards, &t->in_flight, &t->config));
+    LK_TRY(measure(t));
+    const int of_group = t->config.micro_batches / r->groups;
+    const struct lk_measured_ops measured = {
+        t->times.ms, t->times.count, found->micro_batches = of_group > 1 ? of_group : 1};
+    const struct lk_placing placing = {.config = &t->config,
+                                       .devices = r->devices,
+                                       .in_flight = t->in_flight,
+                                       .measured = &measured};
+    LK_TRY(lk_model_place(r->model, r->words, r->places, &placing));
+    return lk_group_estimate(&t->config, r->devices, r->places, &measured, &found->estimate);
+}
+
+/* Devices in a row are busier with small micro-batches, each of which is computed faster if it
+ * is large. */
+static enum lk_status find_shards(struct trial *t, int *best)
+{
+    const struct lk_place_request *r = t->request;
+    struct lk_place_found found;
+    double fastest = INFINITY;
+    for (int shards = r->usual_shards; shards == r->usual_shards || shards <= r->most_shards;
+         shards *= 2) {
+        LK_TRY(try_shards(t, shards, &found));
+        if (found.estimate.step_ms < CLEARLY_FASTER * fastest) {
+            fastest = found.estimate.step_ms;
+            *best = shards;
+        }
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_place_by_times(const struct lk_place_request *request,
+                                 struct lk_place_found *found)
+{
+    struct trial t = {.request = request, .until = lk_seconds() + request->seconds};
+    int best = request->usual_shards;
+    enum lk_status status = forgive(find_shards(&t, &best));
+    if (status == LK_OK) /* what it takes is known by now */
+        status = forgive(try_shards(&t, best, found));
+    free(t.times.ms);
+    return status;
+}

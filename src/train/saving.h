@@ -1,0 +1,40 @@
+/* Saves a trainer's state, and goes on from a saved one. Floor 8. */
+#ifndef LK_TRAIN_SAVING_H
+#define LK_TRAIN_SAVING_H
+
+#include "train/trainer_internal.h"
+
+/* Keeps the state after trainer->done steps in host memory, where there is a run directory. No
+ * step may be on its way, here and below. */
+LK_MUST_CHECK enum lk_status lk_trainer_take_snapshot(struct lk_trainer *trainer);
+
+/* Writes a checkpoint of the state after trainer->done steps and reports it. fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_trainer_save(struct lk_trainer *trainer);
+
+/* Begins to write it, on a thread, while training goes on. Where it cannot be written this is
+ * said, and the ones before stay. */
+LK_MUST_CHECK enum lk_status lk_trainer_begin_to_save(struct lk_trainer *trainer);
+
+/* Waits until that is done, and reports it. Call it before anything reads or removes files of
+ * checkpoints. */
+LK_MUST_CHECK enum lk_status lk_trainer_settle(struct lk_trainer *trainer);
+
+/* Waits likewise and frees the state; reports nothing. */
+void lk_trainer_forget_state(struct lk_trainer *trainer);
+
+/* Where no device is left: writes the state that was kept last, unless it is saved already. */
+LK_MUST_CHECK enum lk_status lk_trainer_save_snapshot(struct lk_trainer *trainer);
+
+/* Sets all devices to the state of the run's checkpoint of that step. fails: LK_E_IO, LK_E_DATA
+ */
+LK_MUST_CHECK enum lk_status lk_trainer_restore(struct lk_trainer *trainer, int64_t step);
+
+/* Opens the run directory's newest checkpoint, where there is one, if it belongs to this model
+ * and these settings. fails: LK_E_ARGUMENT, naming what differs */
+LK_MUST_CHECK enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer);
+
+/* Goes on from the checkpoint that is open, and closes it: weights, optimizer, step, position
+ * in the data. fails: LK_E_ARGUMENT for other data, as lk_checkpoint_read() */
+LK_MUST_CHECK enum lk_status lk_trainer_resume(struct lk_trainer *trainer);
+
+#endif

@@ -1,0 +1,173 @@
+"""lockstep run computes ONNX files on arrays, and tells whether what comes out is right."""
+import concurrent.futures
+import importlib.util
+import os
+import struct
+import subprocess
+import sys
+import unittest
+import warnings
+
+import packages
+
+packages.want('onnx', 'numpy')
+import from_onnx as make
+import program
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'peers'))
+import onnx_cases
+
+# Of ONNX's own cases: each way of computing a few times.
+CASES = (
+    'test_abs', 'test_add_bcast', 'test_argmax_keepdims_example_select_last_index',
+    'test_attention_4d', 'test_attention_4d_gqa_expanded', 'test_averagepool_3d_default',
+    'test_basic_conv_without_padding',
+    'test_batchnorm_example', 'test_cast_FLOAT_to_FLOAT16', 'test_clip_example',
+    'test_concat_3d_axis_1', 'test_conv_with_strides_and_asymmetric_padding',
+    'test_convtranspose_1d', 'test_cumsum_2d_axis_0', 'test_depthtospace_example',
+    'test_einsum_batch_matmul', 'test_expand_dim_changed', 'test_gather_elements_1',
+    'test_gathernd_example_float32', 'test_gelu_default_1_expanded',
+    'test_gemm_all_attributes', 'test_group_normalization_example', 'test_gru_defaults',
+    'test_hardmax_axis_1', 'test_instancenorm_example', 'test_isinf',
+    'test_layer_normalization_4d_axis2', 'test_lrn', 'test_lstm_with_peepholes',
+    'test_matmul_4d', 'test_maxpool_2d_ceil',
+    'test_maxpool_with_argmax_2d_precomputed_strides', 'test_mod_mixed_sign_float32',
+    'test_nllloss_NCd1d2_with_weight', 'test_pow_bcast_array', 'test_prelu_broadcast',
+    'test_reduce_log_sum_exp_default_axes_keepdim_random', 'test_reflect_pad',
+    'test_resize_upsample_scales_cubic', 'test_reversesequence_batch', 'test_scatternd_add',
+    'test_sce_mean_weight_ii', 'test_selu', 'test_slice_neg_steps', 'test_softmax_axis_0',
+    'test_split_equal_parts_1d_opset18', 'test_tile', 'test_transpose_all_permutations_2',
+    'test_tril_neg', 'test_where_example', 'test_Conv3d_groups', 'test_Softmax',
+    'test_operator_mm', 'test_operator_permute2')
+
+
+def tensor(dims, values):
+    """A tensor of floats in a file of its own."""
+    return make.message(*((1, d) for d in dims), (2, 1),
+                        (9, struct.pack(f'<{len(values)}f', *values)))
+
+
+@unittest.skipUnless(os.environ.get('LOCKSTEP_ONNX') == 'yes', 'built without protobuf-c')
+class RunTest(program.ProgramTest):
+    def case(self, nodes, inputs, outputs, *more, ports=None):
+        """A model in m.onnx and its arrays in `data`."""
+        os.makedirs(self.path('data'), exist_ok=True)
+        ports = ports or [make.port('x', *inputs[0][0])]
+        self.put('m.onnx', make.model(nodes, *more, inputs=ports))
+        for kind, arrays in (('input', inputs), ('output', outputs)):
+            for i, (dims, values) in enumerate(arrays):
+                self.put(f'data/{kind}_{i}.pb', tensor(dims, values))
+
+    def compare(self, *more, status=0):
+        return self.run_program('run', 'm.onnx', '--compare', 'data', *more, status=status)
+
+
+class Compares(RunTest):
+    def test_three_answers(self):
+        node = make.node('Relu', ['x'], ['y'])
+        self.case([node], [([2, 3], [-1, 2, -3, 4, -5, 6])],
+                  [([2, 3], [0, 2, 0, 4, 0, 6])])
+        self.assertIn('near', self.compare().stdout)
+        self.put('data/output_0.pb', tensor([2, 3], [0, 2, 0, 4, 0.25, 6]))
+        said = self.compare(status=1).stdout
+        self.assertIn("'y' differs in 1 of 6 elements, most by 0.25 at [1, 1]", said)
+        self.assertIn('0, expected 0.25', said)
+        self.compare('--atol', '0.3')
+        self.put('data/output_0.pb', tensor([3, 2], [0, 2, 0, 4, 0, 6]))
+        self.assertIn('shape [2, 3], expected [3, 2]', self.compare(status=1).stdout)
+        self.case([make.node('Magic', ['x'], ['y'])], [([1], [1])], [([1], [1])])
+        self.refused(3, "node 'node_Magic' (Magic)", 'run', 'm.onnx', '--compare', 'data')
+
+    def test_numbers_that_are_none(self):
+        inf, nan = float('inf'), float('nan')
+        self.case([make.node('Sqrt', ['x'], ['y'])], [([4], [4, -1, inf, 0])],
+                  [([4], [2, nan, inf, 0])])
+        self.compare()
+        self.put('data/output_0.pb', tensor([4], [2, nan, 5, 0]))
+        self.assertIn('most by inf at [2]', self.compare(status=1).stdout)
+        self.put('data/output_0.pb', tensor([4], [2, 0, inf, inf]))
+        self.assertIn('differs in 2 of 4', self.compare(status=1).stdout)
+
+    def test_no_axis_is_a_batch(self):
+        self.case([make.node('ReduceSum', ['x', 'a'], ['y'], ('keepdims', 0))],
+                  [([2, 3], [1, 2, 3, 4, 5, 6])], [([3], [5, 7, 9])], make.constant('a', [0]))
+        self.compare()
+        self.case([make.node('Exp', ['x'], ['y'])], [([], [0])], [([], [1])])
+        self.compare()
+
+    def test_files_that_lie(self):
+        node = make.node('Relu', ['x'], ['y'])
+        self.case([node], [([2], [1, 2])], [([2], [1, 2])])
+        for name, content, said in (
+                ('input_0.pb', b'\xff\xff', 'no tensor'),
+                ('input_0.pb', tensor([3], [1, 2]), 'its shape needs'),
+                ('input_0.pb', tensor([1 << 40, 1 << 40], []), 'elements'),
+                ('input_0.pb', tensor([3], [1, 2, 3]), 'another shape'),
+                ('output_1.pb', tensor([2], [1, 2]), 'arrays to compare with'),
+                ('input_1.pb', tensor([2], [1, 2]), 'more arrays')):
+            path = self.path(f'data/{name}')
+            kept = None
+            if os.path.exists(path):
+                with open(path, 'rb') as file:
+                    kept = file.read()
+            self.put(f'data/{name}', content)
+            self.refused(3, said, 'run', 'm.onnx', '--compare', 'data')
+            if kept is None:
+                os.remove(path)
+            else:
+                self.put(f'data/{name}', kept)
+        os.remove(self.path('data/input_0.pb'))
+        self.refused(3, "input 'x' is missing", 'run', 'm.onnx', '--compare', 'data')
+
+    def test_models_that_lie(self):
+        x = [([2, 3], [1, 2, 3, 4, 5, 6])]
+        for nodes, said, more in (
+                ([make.node('Reshape', ['x', 's'], ['y'])], 'cannot have', [-5, 2]),
+                ([make.node('Reshape', ['x', 's'], ['y'])], 'others', [4, 2]),
+                ([make.node('Expand', ['x', 's'], ['y'])], '2^24', [1 << 40, 2, 3]),
+                ([make.node('Tile', ['x', 's'], ['y'])], '2^24', [1 << 24, 1 << 24]),
+                ([make.node('Gather', ['x', 's'], ['y'])], 'index 7', [7]),
+                ([make.node('Transpose', ['x'], ['y'], ('perm', [0, 0]))], 'no order', [0]),
+                ([make.node('Slice', ['x', 's', 's', 's', 's'], ['y'])], 'steps of 0', [0]),
+                ([make.node('Pad', ['x', 's'], ['y'])], 'padding', [1 << 60, 0, 0, 0]),
+                ([make.node('MatMul', ['x', 'x'], ['y'])], 'do not go together', [0]),
+                ([make.node('Add', ['y', 'x'], ['y'])], 'nothing before', [0])):
+            self.case(nodes, x, x, make.constant('s', more))
+            self.refused(3, said, 'run', 'm.onnx', '--compare', 'data')
+
+
+class Writes(RunTest):
+    def test_outputs_of_tensors(self):
+        self.case([make.node('Transpose', ['x'], ['y'], ('perm', [1, 0]))],
+                  [([2, 3], [1, 2, 3, 4, 5, 6])], [])
+        self.run_program('run', 'm.onnx', '--input', 'x=data/input_0.pb', '--output', 'out')
+        with open(self.path('out/y.npy'), 'rb') as file:
+            content = file.read()
+        self.assertIn(b"'shape': (3, 2)", content)
+        self.assertEqual(struct.unpack('<6f', content[-24:]), (1, 4, 2, 5, 3, 6))
+        self.refused(3, 'there already', 'run', 'm.onnx', '--input', 'data/input_0.pb',
+                     '--output', 'out')
+        self.run_program('run', 'm.onnx', '--input', 'data/input_0.pb', '--output', 'out',
+                         '--force')
+        self.refused(2, 'no input', 'run', 'm.onnx', '--input', 'z=data/input_0.pb', '--output',
+                     'out')
+
+    def test_needs_onnx(self):
+        self.refused(2, 'FILE.onnx', 'run', 'mlp', '--compare', 'data')
+
+
+class Suite(RunTest):
+    @unittest.skipUnless(importlib.util.find_spec('onnx'), 'needs the package onnx')
+    def test_cases_of_onnx(self):
+        warnings.simplefilter('ignore')
+        names = set(CASES)
+        cases = [c for c in onnx_cases.list_cases(self.folder, names) if c[1] in names]
+        self.assertGreater(len(cases), len(CASES) // 2)
+        os.environ.update(self.environment())
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            results = list(pool.map(lambda c: onnx_cases.run_case(program.PROGRAM, c), cases))
+        self.assertEqual([r for r in results if r[2] != 'passed'], [])
+
+
+if __name__ == '__main__':
+    program.main()

@@ -1,0 +1,89 @@
+"""What crosses between the devices of a group and changes on its way is noticed, and the step
+computed again: by the host behind the sender, by the receiver behind the host."""
+import os
+
+import program
+from program import ProgramTest
+
+LAYER = os.environ['LOCKSTEP_FAULT_LAYER']
+NET = """name: net
+input: [28, 28, 1]
+layers:
+  - {device: front, conv2d: {filters: 8, kernel: 3, activation: relu}}
+  - max_pool: {size: 2}
+  - {device: back, conv2d: {filters: 8, kernel: 3, activation: relu}}
+  - flatten
+  - dropout: {rate: 0.25}
+  - dense: {units: 10}
+  - softmax
+"""
+# The values that cross, [8, 13, 13] floats of 16 samples, and their gradients, are larger than
+# all else that is transferred.
+CROSSING = 'kind=corrupt,bytes=80000'
+CHANGED = "changed on the way in step"
+MAPPED = ('clEnqueueMapBuffer', 'clEnqueueUnmapMemObject')
+COPIED = ('clEnqueueReadBuffer', 'clEnqueueWriteBuffer')
+COPIES = (90, 91, 98, 130)  # behind those of the kernels' check, which has its own words
+
+
+class Groups(ProgramTest):
+    OPTIONS = ['net.yaml', '--data', 'synthetic:digits,count=300', '--batch-size', '64',
+               '--shards', '8', '--epochs', '2', '--run', 'run', '--fresh']
+
+    def setUp(self):
+        super().setUp()
+        self.put('net.yaml', NET)
+
+    def train(self, *options, fault='', status=0, **environment):
+        self.said = self.run_program('train', *self.OPTIONS, *options, status=status,
+                                     environment={'OPENCL_LAYERS': LAYER,
+                                                  'LOCKSTEP_FAULT': fault,
+                                                  **environment}).stderr
+        self.struck = 'fault: call' in self.said
+        return [(event['event'], event.get('step'), event['loss'])
+                for event in self.events('run') if event['event'] in ('step', 'eval')]
+
+    def test_once(self):
+        """Losses and validation are those of an undisturbed run, wherever the fault strikes."""
+        figures = self.train('--device', '0', '--place', 'off')
+        undisturbed = self.sha256('run')
+        copies = {'LOCKSTEP_SHARED': 'copy'}
+        for calls, numbers, environment in ((MAPPED, (1, 2, 8, 40), {}),
+                                            (COPIED, COPIES, copies)):
+            for call in calls:
+                noticed = 0
+                for device in 0, 1:
+                    for nth in numbers:
+                        fault = f'call={call},nth={nth},device={device},{CROSSING}'
+                        with self.subTest(fault=fault):
+                            found = self.train('--device', '0*2', fault=fault, **environment)
+                            self.assertEqual(found, figures)
+                            self.assertEqual(self.sha256('run'), undisturbed)
+                            noticed += self.struck and CHANGED in self.said
+                            if CHANGED in self.said:
+                                self.assertIn('devices 0 and 1 of a group', self.said)
+                self.assertGreaterEqual(noticed, 2, call)
+
+    def test_always(self):
+        """A group whose devices cannot hand anything over is lost, and others go on."""
+        self.train('--device', '0', '--place', 'off')
+        undisturbed = self.sha256('run')
+        for call in MAPPED:
+            self.train('--device', '0*4', '--split', 'all',
+                       fault=f'call={call},nth=20,times=0,device=0,{CROSSING}')
+            self.assertIn('group 0 (', self.said)
+            self.assertIn('is lost: what it sends does not arrive unchanged', self.said)
+            self.assertEqual(self.sha256('run'), undisturbed)
+        self.train('--device', '0*2', status=4,
+                   fault=f'call={MAPPED[0]},nth=20,times=0,device=0,{CROSSING}')
+        self.assertIn(CHANGED, self.said)
+
+    def test_asynchronous(self):
+        self.train('--device', '0*4', '--mode', 'async',
+                   fault=f'call={MAPPED[1]},nth=9,device=1,{CROSSING}')
+        self.assertIn(CHANGED, self.said)
+        self.assertEqual(self.events('run')[-1]['event'], 'end')
+
+
+if __name__ == '__main__':
+    program.main()

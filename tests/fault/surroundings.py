@@ -1,0 +1,116 @@
+"""What happens round a training: its directory is moved or removed, the clock is set back,
+nobody reads its output any more, the terminal is closed."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+import program
+from program import DATA, PROGRAM, ProgramTest
+
+CLOCK = os.environ['LOCKSTEP_CLOCK']  # clock.c
+
+
+class Surroundings(ProgramTest):
+    TRAIN = ['train', 'tiny.yaml', '--data', DATA, '--batch-size', '32', '--checkpoint-every',
+             '8', '--callback', 'csv_log', '--run', 'run', '--log-format', 'jsonl']
+
+    def start(self, *arguments, **environment):
+        running = subprocess.Popen(
+            [PROGRAM, *self.TRAIN, *arguments], cwd=self.folder, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, env=self.environment(**environment))
+        self.addCleanup(running.stderr.close)
+        self.addCleanup(running.stdout.close)
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        return running
+
+    def until(self, running, event):
+        for line in running.stdout:
+            if json.loads(line)['event'] == event:
+                return
+
+    def end(self, running, status=0):
+        for _ in running.stdout:
+            pass
+        said = running.stderr.read()
+        self.assertEqual(running.wait(60), status, said)
+        return said
+
+    def whole(self, steps):
+        self.train('--run', 'whole', '--epochs', '1000', '--steps', steps)
+        return self.sha256('whole')
+
+    def test_moved(self):
+        running = self.start('--epochs', '1000', '--steps', '400')
+        self.until(running, 'checkpoint')
+        os.rename(self.path('run'), self.path('moved'))
+        said = self.end(running)
+        self.assertRegex(said, "run directory 'run' was moved to '.*/moved' and is used there")
+        self.assertFalse(os.path.exists(self.path('run')))
+        self.assertEqual(len(self.events('moved', 'step')), 400)
+        self.assertEqual(self.sha256('moved'), self.whole('400'))
+        self.assertTrue(os.path.exists(
+            self.path('moved/checkpoints/step-00000400.safetensors')))
+
+    def test_removed(self):
+        running = self.start('--epochs', '1000', '--steps', '400')
+        self.until(running, 'checkpoint')
+        running.send_signal(signal.SIGSTOP)
+        shutil.rmtree(self.path('run'))
+        running.send_signal(signal.SIGCONT)
+        said = self.end(running)
+        self.assertIn("run directory 'run' was removed: it is made again", said)
+        self.assertEqual(self.sha256('run'), self.whole('400'))
+        self.run_program('eval', 'run')
+        self.run_program(*self.TRAIN, '--epochs', '1000', '--steps', '410')
+        self.assertEqual(self.sha256('run'), self.bits_of_410())
+
+    def bits_of_410(self):
+        self.train('--run', 'more', '--epochs', '1000', '--steps', '410')
+        return self.sha256('more')
+
+    def test_another_one_is_there(self):
+        running = self.start('--epochs', '1000', '--steps', '400')
+        self.until(running, 'checkpoint')
+        running.send_signal(signal.SIGSTOP)
+        os.rename(self.path('run'), self.path('gone'))
+        shutil.rmtree(self.path('gone'))
+        os.mkdir(self.path('run'))
+        running.send_signal(signal.SIGCONT)
+        said = self.end(running, 3)
+        self.assertIn("run directory 'run' was removed, and another one is there now", said)
+        self.assertEqual(os.listdir(self.path('run')), [])
+
+    def test_clock(self):
+        said = self.end(self.start('--epochs', '1000', '--steps', '400', '--eval-every',
+                                   '0.0001minutes', '--callback', 'tensorboard every=2',
+                                   '--callback', 'time_history', LD_PRELOAD=CLOCK))
+        self.assertEqual(self.sha256('run'), self.whole('400'), said)
+        for event in self.events('run', 'step'):
+            self.assertGreater(event['step_ms'], 0)
+            self.assertLess(event['step_ms'], 60000)
+
+    def test_reader_has_gone(self):
+        """It trains on; that nobody got its events is said at the end."""
+        running = self.start('--epochs', '1000', '--steps', '400')
+        self.until(running, 'step')
+        running.stdout.close()
+        said = running.stderr.read()
+        self.assertEqual(running.wait(60), 3, said)
+        self.assertIn('stdout', said)
+        self.assertEqual(self.sha256('run'), self.whole('400'))
+
+    def test_closed_terminal(self):
+        running = self.start('--epochs', '100000')
+        self.until(running, 'step')
+        running.send_signal(signal.SIGHUP)
+        said = self.end(running, 130)
+        self.assertIn('interrupted after step', said)
+        last = self.events('run', 'step')[-1]['step']
+        self.assertEqual(self.events('run', 'checkpoint')[-1]['step'], last)
+
+
+if __name__ == '__main__':
+    program.main()

@@ -1,0 +1,124 @@
+/* Files that grow: behind what was there, whole entries, and a disk that takes none for a
+ * while. */
+#include "io/journal.h"
+
+#include "base/log.h"
+#include "io/file.h"
+#include "scratch.h"
+#include <signal.h>
+#include <sys/resource.h>
+
+static int warned;
+
+static void count_warning(void *context, enum lk_log_level level, const char *message)
+{
+    (void)context;
+    warned += level == LK_LOG_WARNING && strstr(message, "grow.txt") != NULL;
+}
+
+static void ok(enum lk_status status)
+{
+    if (status != LK_OK)
+        fail_msg("%s: %s", lk_status_text(status), lk_error_text());
+}
+
+static void expect(const char *path, const char *text)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    ok(lk_file_read(path, 1 << 20, &data, &bytes));
+    assert_string_equal((char *)data, text);
+    free(data);
+}
+
+static void grows_behind_what_was_there(void **state)
+{
+    (void)state;
+    struct lk_journal *journal = NULL;
+    const char *path = scratch_path("old.txt");
+    scratch_put(path, "one\ntwo\nthr", 11);
+    ok(lk_journal_open(path, 8, &journal));
+    assert_int_equal((int)lk_journal_bytes(journal), 8);
+    fputs("three\n", lk_journal_stream(journal));
+    assert_int_equal((int)lk_journal_bytes(journal), 14);
+    expect(path, "one\ntwo\n");
+    ok(lk_journal_write(journal));
+    expect(path, "one\ntwo\nthree\n");
+    fputs("four\n", lk_journal_stream(journal));
+    ok(lk_journal_sync(journal));
+    lk_journal_close(journal);
+    expect(path, "one\ntwo\nthree\nfour\n");
+    ok(lk_journal_open(path, 100, &journal)); /* shorter than it was said to be */
+    assert_int_equal((int)lk_journal_bytes(journal), 19);
+    lk_journal_close(journal);
+    ok(lk_journal_open(path, -1, &journal));
+    assert_int_equal((int)lk_journal_bytes(journal), 19);
+    lk_journal_close(journal);
+    lk_journal_close(NULL);
+}
+
+static void refuses_what_is_no_file(void **state)
+{
+    (void)state;
+    struct lk_journal *journal = NULL;
+    assert_refused((int)lk_journal_open(scratch, 0, &journal), LK_E_IO, lk_error_text(),
+                   scratch);
+    lk_error_clear();
+    assert_refused((int)lk_journal_open("/dev/null", 0, &journal), LK_E_IO, lk_error_text(),
+                   "/dev/null");
+    lk_error_clear();
+    assert_null(journal);
+}
+
+/* As a full disk: a file may have ten bytes, then more. */
+static void allow(rlim_t bytes)
+{
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void waits_for_room(void **state)
+{
+    (void)state;
+    struct lk_journal *journal = NULL;
+    const char *path = scratch_path("grow.txt");
+    signal(SIGXFSZ, SIG_IGN);
+    lk_log_set(count_warning, NULL);
+    warned = 0;
+    ok(lk_journal_open(path, 0, &journal));
+    allow(10);
+    fputs("first\n", lk_journal_stream(journal));
+    ok(lk_journal_try(journal));
+    for (int i = 0; i < 3; i++) {
+        fputs("second\n", lk_journal_stream(journal));
+        ok(lk_journal_try(journal));
+        expect(path, "first\n"); /* nothing of it, though four bytes had room */
+        assert_int_equal((int)lk_journal_bytes(journal), 6 + 7 * (i + 1));
+    }
+    assert_int_equal(warned, 1);
+    assert_refused((int)lk_journal_write(journal), LK_E_IO, lk_error_text(), "grow.txt");
+    lk_error_clear();
+    allow(RLIM_INFINITY);
+    ok(lk_journal_try(journal));
+    expect(path, "first\nsecond\nsecond\nsecond\n");
+    allow(10);
+    fputs("third\n", lk_journal_stream(journal));
+    ok(lk_journal_try(journal));
+    assert_int_equal(warned, 2); /* it had gone well meanwhile */
+    allow(RLIM_INFINITY);
+    lk_journal_close(journal);
+    expect(path, "first\nsecond\nsecond\nsecond\nthird\n");
+    lk_log_set(NULL, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(grows_behind_what_was_there),
+        cmocka_unit_test(refuses_what_is_no_file),
+        cmocka_unit_test(waits_for_room),
+    };
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}

@@ -1,0 +1,80 @@
+/* Runs the kernels of plane tiles: an image of bytes and one of numbers, joined; convolutions
+ * with edges, strides, gaps and groups; every pool; what reads an image as a vector. */
+#include "oclgrind/planes.h"
+
+#include "base/fail.h"
+#include "graph/replica.h"
+
+enum { CHANNELS = 3, HEIGHT = 7, WIDTH = 9, SAMPLES = 2 };
+
+struct network {
+    struct lk_graph *graph;
+    struct lk_node *images, *numbers, *y;
+};
+
+static enum lk_status make_network(struct network *net)
+{
+    const struct lk_shape shape = {3, {CHANNELS, HEIGHT, WIDTH}};
+    const struct lk_input images = {"image", LK_U8, shape, 1 / 255.0, 0, false};
+    const struct lk_input numbers = {"numbers", LK_F32, shape, 1, 0, true};
+    struct lk_graph *graph = net->graph;
+    struct lk_node *pair[2], *x, *of_all;
+    LK_TRY(lk_graph_add_input(graph, &images, &net->images));
+    LK_TRY(lk_graph_add_input(graph, &numbers, &net->numbers));
+    pair[0] = net->images;
+    pair[1] = net->numbers;
+    LK_TRY(lk_graph_add_many(graph, "concat", 2, pair, "", &x));
+    LK_TRY(lk_graph_add(graph, "conv2d", x, "filters=6 padding=same bias=false", &x));
+    LK_TRY(lk_graph_add(graph, "batch_norm", x, "", &pair[0]));
+    LK_TRY(lk_graph_add(graph, "conv2d", pair[0], "filters=6 groups=6 padding=same", &pair[1]));
+    LK_TRY(lk_graph_add_many(graph, "add", 2, pair, "", &x));
+    LK_TRY(lk_graph_add(graph, "relu", x, "", &x));
+    LK_TRY(lk_graph_add(graph, "max_pool", x, "size=3 stride=1 padding=same", &x));
+    LK_TRY(lk_graph_add(graph, "average_pool", x, "size=2 stride=1", &x));
+    LK_TRY(lk_graph_add(graph, "global_average_pool", x, "", &pair[0]));
+    LK_TRY(lk_graph_add(graph, "global_max_pool", x, "", &pair[1]));
+    LK_TRY(lk_graph_add_many(graph, "add", 2, pair, "", &of_all));
+    LK_TRY(lk_graph_add(graph, "dense", of_all, "units=5", &pair[0]));
+    LK_TRY(lk_graph_add(graph, "conv2d", x,
+                        "filters=10 kernel=3,2 stride=1,2 dilation=2,1 padding=2 groups=2",
+                        &x));
+    LK_TRY(lk_graph_add(graph, "conv2d", x, "filters=4 kernel=3 padding=same pool=true", &x));
+    LK_TRY(lk_graph_add(graph, "flatten", x, "", &x));
+    LK_TRY(lk_graph_add(graph, "dense", x, "units=5", &pair[1]));
+    return lk_graph_add_many(graph, "add", 2, pair, "", &net->y);
+}
+
+static void fill(struct lk_replica *replica, const struct network *net)
+{
+    for (int i = 0; i < SAMPLES * CHANNELS * HEIGHT * WIDTH; i++) {
+        ((uint8_t *)lk_replica_slot(replica, net->images, 0))[i] = (uint8_t)(i * 37);
+        ((float *)lk_replica_slot(replica, net->numbers, 0))[i] = (float)(i % 11) / 11;
+    }
+}
+
+enum lk_status run_planes(struct lk_device *device)
+{
+    struct network net = {0};
+    struct lk_replica *replica = NULL;
+    enum lk_status status;
+    LK_TRY_OUT(lk_graph_create(&net.graph));
+    LK_TRY_OUT(make_network(&net));
+    const struct lk_replica_config config = {.device = device,
+                                             .outputs = {net.y},
+                                             .batch = SAMPLES,
+                                             .shards = 1,
+                                             .real = LK_F32,
+                                             .few_samples = true};
+    LK_TRY_OUT(lk_replica_create(&config, &replica));
+    LK_TRY_OUT(lk_replica_build(replica));
+    LK_TRY_OUT(lk_replica_init_weights(replica, 3));
+    fill(replica, &net);
+    LK_TRY_OUT(lk_replica_load(replica, 0, SAMPLES));
+    LK_TRY_OUT(lk_replica_forward(replica, 0));
+    LK_TRY_OUT(lk_replica_wait_slot(replica, 0));
+    status = lk_device_finish(device);
+out:
+    lk_replica_destroy(replica);
+    lk_graph_destroy(net.graph);
+    return status == LK_OK ? LK_OK : lk_fail_within(status, "images in plane tiles");
+}
