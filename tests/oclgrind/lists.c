@@ -78,8 +78,10 @@ out:
     return status;
 }
 
+/* The gradient's norm has a limit, so the list is looked at before the update. */
 static enum lk_status update(struct lk_device *device, struct lk_buffer *w,
-                             const struct lk_buffer *g, int64_t places, const char *options)
+                             const struct lk_buffer *g, int64_t places, int64_t reals,
+                             const char *options)
 {
     const struct lk_param_rows table = {
         .count = ROWS * UNITS, .units = UNITS, .places = places, .shards = SHARDS};
@@ -89,13 +91,16 @@ static enum lk_status update(struct lk_device *device, struct lk_buffer *w,
                                                .options = options,
                                                .count = ROWS * UNITS,
                                                .rows = &table,
-                                               .row_count = 1};
+                                               .row_count = 1,
+                                               .clip = {.norm = 0.1}};
     const struct lk_update step = {
         .count = ROWS * UNITS, .is_list = true, .scale = 0.5, .lr = 0.1, .step = 1};
     struct lk_optimizer *optimizer = NULL;
     enum lk_status status;
     LK_TRY_OUT(lk_optimizer_create(&config, &optimizer));
     LK_TRY_OUT(lk_device_build(device));
+    LK_TRY_OUT(lk_optimizer_enqueue_check_list(optimizer, g, 0, reals));
+    LK_TRY_OUT(lk_optimizer_enqueue_decision(optimizer, step.scale));
     LK_TRY_OUT(lk_optimizer_enqueue_part(optimizer, w, g, &step));
     LK_TRY_OUT(lk_device_finish(device));
 out:
@@ -128,8 +133,8 @@ enum lk_status run_lists(struct lk_device *device)
     const int64_t places = lk_replica_param(replica, 0)->places;
     LK_TRY_OUT(lk_buffer_create(device, ROWS * UNITS * sizeof(float), &w));
     LK_TRY_OUT(lk_buffer_enqueue_fill(w, 0));
-    LK_TRY_OUT(update(device, w, list.list, places, "lazy=true"));
-    LK_TRY_OUT(update(device, w, y, places, ""));
+    LK_TRY_OUT(update(device, w, list.list, places, list.sum_count, "lazy=true"));
+    LK_TRY_OUT(update(device, w, y, places, list.sum_count, ""));
 out:
     lk_buffer_destroy(w);
     lk_buffer_destroy(y);

@@ -10,6 +10,18 @@
  */
 #include "lib/real.cl"
 
+/* By the preprocessor: Intel's compiler warns of constants beside ||. */
+#if FUNCTION == 2 || FUNCTION == 5
+#define FINDS_LARGEST 1
+#else
+#define FINDS_LARGEST 0
+#endif
+#if FUNCTION == 2 || FUNCTION == 3
+#define SHARES_TIES 1
+#else
+#define SHARES_TIES 0
+#endif
+
 #define AT(k) (x + (begin + (size_t)(k)*inner) * PARTS + PART)
 
 /* The first element of what makes a row of y. */
@@ -25,7 +37,7 @@ INLINE V reduce_row(__global const S *x, size_t begin, int length, int inner)
         const V v = LOAD(AT(k));
         if (FUNCTION < 2)
             y += v;
-        else if (FUNCTION == 2 || FUNCTION == 5)
+        else if (FINDS_LARGEST)
             y = y > v || y != y ? y : v;
         else if (FUNCTION == 3)
             y = y < v || y != y ? y : v;
@@ -94,7 +106,7 @@ KERNEL void reduce_backward(__global const S *restrict x, __global const S *rest
         const V found = LOAD(y + (tile * rows + row) * PARTS + PART);
         const V slope = LOAD(dy + (tile * rows + row) * PARTS + PART);
         V ties = (V)(0);
-        if (FUNCTION == 2 || FUNCTION == 3)
+        if (SHARES_TIES)
             for (int k = 0; k < length; k++)
                 ties += LOAD(AT(k)) == found ? (V)(1) : (V)(0);
         for (int k = 0; k < length; k++) {
