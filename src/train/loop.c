@@ -340,12 +340,20 @@ static enum lk_status pause_steps(struct lk_trainer *trainer)
     return evaluates && !follows ? evaluate(trainer, is_saved) : LK_OK;
 }
 
+/* A run that is interrupted can go on, if only from its first weights. */
+static enum lk_status fill_features(struct lk_trainer *trainer)
+{
+    const enum lk_status status = lk_features_fill(trainer);
+    if (status != LK_E_INTERRUPTED)
+        return status;
+    lk_error_clear();
+    LK_TRY(lk_trainer_save(trainer));
+    return lk_fail(status, "interrupted while features were computed");
+}
+
 static enum lk_status run(struct lk_trainer *trainer)
 {
-    const enum lk_status filled = lk_features_fill(trainer);
-    if (filled == LK_E_INTERRUPTED) /* a run that is interrupted can go on */
-        (void)!lk_trainer_save(trainer);
-    LK_TRY(filled);
+    LK_TRY(fill_features(trainer));
     trainer->looked_at = trainer->done;
     trainer->evaluated_at = lk_seconds();
     LK_TRY(look_at_loss_scale(trainer));

@@ -1,9 +1,11 @@
 """Freezing the first entries of a model, and keeping what they compute."""
+import glob
 import json
 import os
 import signal
 import struct
 import subprocess
+import time
 from pathlib import Path
 
 import program
@@ -211,9 +213,9 @@ class Freezing(ProgramTest):
         self.addCleanup(running.stderr.close)
         self.addCleanup(running.wait)
         self.addCleanup(running.kill)
-        for line in running.stderr:
-            if 'computing features (' in line:
-                break
+        # Its file is there from the first features on; they take a second and more.
+        while running.poll() is None and not glob.glob(self.path('f.feats.*')):
+            time.sleep(0.005)
         return running
 
     def test_killed_while_features_are_computed(self):

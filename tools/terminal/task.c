@@ -91,7 +91,7 @@ static void handle(void *context, const struct lk_progress *progress)
     pthread_mutex_lock(&mutex);
     task->progress = *progress;
     task->began = clock_seconds() - progress->seconds;
-    if (progress->is_over && task->is_told)
+    if (progress->is_over && task->is_told && progress->done == progress->count)
         say("%s in %.1f s", words[progress->task].done, progress->seconds);
     task->is_told &= !progress->is_over;
     const struct shown *outer = outermost();
