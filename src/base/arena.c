@@ -1,4 +1,4 @@
-/* A list of zeroed allocations that are all released at once. */
+/* A list of zeroed allocations, and of other objects, that are all released at once. */
 #include "base/arena.h"
 
 #include "base/fail.h"
@@ -11,6 +11,8 @@
  * them from larger blocks to pay. */
 struct lk_arena_block {
     struct lk_arena_block *next;
+    void (*release)(void *object); /* NULL: nothing is kept here */
+    void *object;
     alignas(max_align_t) unsigned char memory[];
 };
 
@@ -36,11 +38,27 @@ enum lk_status lk_arena_text(struct lk_arena *arena, const char *text, const cha
     return LK_OK;
 }
 
+enum lk_status lk_arena_keep(struct lk_arena *arena, void (*release)(void *object),
+                             void *object)
+{
+    void *memory;
+    const enum lk_status status = lk_arena_allocate(arena, 0, &memory);
+    if (status != LK_OK) {
+        release(object);
+        return status;
+    }
+    arena->blocks->release = release;
+    arena->blocks->object = object;
+    return LK_OK;
+}
+
 void lk_arena_clear(struct lk_arena *arena)
 {
     while (arena->blocks) {
         struct lk_arena_block *block = arena->blocks;
         arena->blocks = block->next;
+        if (block->release)
+            block->release(block->object);
         free(block);
     }
 }

@@ -17,7 +17,12 @@ LK_MUST_CHECK enum lk_status lk_arena_allocate(struct lk_arena *arena, size_t by
 LK_MUST_CHECK enum lk_status lk_arena_text(struct lk_arena *arena, const char *text,
                                            const char **copy);
 
-/* Releases everything taken; the arena may be used again. {0} is an empty arena. */
+/* Calls release(object) at lk_arena_clear(), of what was kept last first; at once if it fails.
+ * fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_arena_keep(struct lk_arena *arena,
+                                           void (*release)(void *object), void *object);
+
+/* Releases everything taken and kept; the arena may be used again. {0} is an empty arena. */
 void lk_arena_clear(struct lk_arena *arena);
 
 #endif

@@ -25,13 +25,6 @@ static enum lk_status forward_spread(const struct lk_op_setup *setup,
                       LK_INT(x->dim[1] * x->dim[2]));
 }
 
-static void release_spread(struct lk_op_setup *setup)
-{
-    struct lk_kernel **kernel = setup->state;
-    if (kernel)
-        lk_kernel_destroy(*kernel);
-}
-
 static const struct lk_option no_options[] = {{0}};
 static const struct lk_op spread = {.name = "spread",
                                     .options = no_options,
@@ -39,8 +32,7 @@ static const struct lk_op spread = {.name = "spread",
                                     .max_inputs = 1,
                                     .planes = LK_PLANES_KNOWN,
                                     .prepare = prepare_spread,
-                                    .forward = forward_spread,
-                                    .release = release_spread};
+                                    .forward = forward_spread};
 
 /* --- whether all can --------------------------------------------------------------------- */
 

@@ -384,9 +384,6 @@ void lk_replica_destroy(struct lk_replica *replica)
     if (!replica)
         return;
     (void)!lk_device_finish(replica->config.device);
-    for (int i = 0; replica->prepared && i < replica->schedule.op_count; i++)
-        if (replica->prepared[i].setup.device && replica->schedule.ops[i].op->release)
-            replica->schedule.ops[i].op->release(&replica->prepared[i].setup);
     lk_loader_destroy(replica->loader);
     lk_kernel_destroy(replica->accumulate);
     lk_replica_clear_shared(replica);

@@ -168,17 +168,6 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
                       AREA(setup, s, run));
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_kernel_destroy(s->sums);
-    lk_kernel_destroy(s->forward);
-    lk_kernel_destroy(s->gradients);
-    lk_kernel_destroy(s->backward);
-}
-
 static bool absorb(void *options, const char *next, const char *next_options)
 {
     (void)next_options;
@@ -196,6 +185,5 @@ const struct lk_op lk_op_batch_norm = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
     .absorb = absorb,
 };

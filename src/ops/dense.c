@@ -119,12 +119,6 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     return lk_layer_backward(&of, setup->state, &operands);
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    if (setup->state)
-        lk_layer_release(setup->state);
-}
-
 static bool choice(const struct lk_op_setup *setup, int index, struct lk_choice *choice)
 {
     char problem[128];
@@ -159,7 +153,6 @@ const struct lk_op lk_op_dense = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
     .choice = choice,
     .device_choice = device_choice,
     .absorb = absorb,

@@ -29,12 +29,6 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     return LK_OK;
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    lk_kernel_destroy(setup->state);
-    setup->state = NULL;
-}
-
 struct lk_drop lk_drop(const struct lk_op_setup *setup, const struct lk_op_run *run,
                        double rate)
 {
@@ -94,5 +88,4 @@ const struct lk_op lk_op_dropout = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
 };

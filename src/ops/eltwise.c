@@ -26,16 +26,6 @@ static enum lk_status prepare_kernels(struct lk_op_setup *setup, const char *for
     return LK_OK;
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *state = setup->state;
-    if (!state)
-        return;
-    lk_kernel_destroy(state->forward);
-    lk_kernel_destroy(state->backward);
-    setup->state = NULL;
-}
-
 /* --- functions of one tensor, or with the loss that reads it ---------------------------- */
 
 static const char loss_name[] = "sigmoid_binary_cross_entropy";
@@ -91,14 +81,6 @@ static enum lk_status backward_function(const struct lk_op_setup *setup,
                       LK_BUF(setup->shapes.backward_reads_x ? run->x[0] : run->y),
                       LK_BUF(run->dy), LK_BUF(run->dx[0]), LK_INT(rows.count),
                       LK_INT(rows.each), LK_REAL(o->alpha), LK_REAL(o->beta));
-}
-
-static void release_function(struct lk_op_setup *setup)
-{
-    if (setup->shapes.is_loss)
-        lk_loss_release(setup);
-    else
-        release(setup);
 }
 
 static const struct lk_option options_none[] = {{0}};
@@ -221,7 +203,6 @@ enum {
         .prepare = prepare_##name_,                                                            \
         .forward = forward_function,                                                           \
         .backward = backward_function,                                                         \
-        .release = release_function,                                                           \
         .absorb = absorb_##set_,                                                               \
     };
 

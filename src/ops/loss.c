@@ -118,17 +118,6 @@ enum lk_status lk_loss_prepare(struct lk_op_setup *setup, const char *name)
     return LK_OK;
 }
 
-void lk_loss_release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_kernel_destroy(s->forward);
-    lk_kernel_destroy(s->finish);
-    lk_kernel_destroy(s->backward);
-    setup->state = NULL;
-}
-
 /* Arguments that tell which lanes have a sample, where no label tells it. */
 #define SAMPLES(setup, run)                                                                    \
     LK_INT((run)->samples), LK_INT((setup)->tiling.shard_samples),                             \
@@ -193,7 +182,6 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
         .prepare = prepare_##name_,                                                            \
         .forward = forward,                                                                    \
         .backward = backward,                                                                  \
-        .release = lk_loss_release,                                                            \
     };
 
 LK_LOSSES(OPERATION)

@@ -31,6 +31,5 @@ LK_MUST_CHECK enum lk_status lk_loss_forward(const struct lk_op_setup *setup,
 LK_MUST_CHECK enum lk_status lk_loss_backward(const struct lk_op_setup *setup,
                                               const struct lk_op_run *run,
                                               const struct lk_loss_options *o);
-void lk_loss_release(struct lk_op_setup *setup);
 
 #endif

@@ -74,7 +74,8 @@ struct lk_op_setup {
     bool dy_is_gated;               /* dy is 0 already where y is not > 0: backward gets no y */
     uint64_t seed;                  /* of the run */
     uint32_t stream;                /* this node's own stream of random numbers */
-    struct lk_arena *arena;         /* lives as long as the prepared operation */
+    struct lk_arena *arena;         /* lives as long as the prepared operation, and keeps its
+                                     * kernels */
     struct lk_choices *choices; /* of algorithms, for devices of this kind; NULL: direct sums */
 
     bool gates_dx[LK_MOST_INPUTS]; /* backward does what asks_gate[i] asked for */
@@ -129,16 +130,14 @@ struct lk_op {
     /* Pure shape logic. fails: LK_E_SHAPE, LK_E_ARGUMENT */
     enum lk_status (*infer)(struct lk_op_shapes *shapes);
 
-    /* Picks kernels and announces them (lk_kernel_create); called once, before
-     * lk_device_build(). Nothing is enqueued. fails: LK_E_BUILD, LK_E_MEMORY */
+    /* Picks kernels and announces them (lk_op_kernel); called once, before
+     * lk_device_build(). All that it makes is the arena's. Nothing is enqueued.
+     * fails: LK_E_BUILD, LK_E_MEMORY */
     enum lk_status (*prepare)(struct lk_op_setup *setup);
 
     /* Enqueue only: allocate nothing, wait for nothing. Results are overwritten (=). */
     enum lk_status (*forward)(const struct lk_op_setup *setup, const struct lk_op_run *run);
     enum lk_status (*backward)(const struct lk_op_setup *setup, const struct lk_op_run *run);
-
-    /* Releases what prepare made (its memory is the arena's). NULL state is fine. */
-    void (*release)(struct lk_op_setup *setup);
 
     /* (optional) Choice number `index` of those that prepare makes; false past the last. */
     bool (*choice)(const struct lk_op_setup *setup, int index, struct lk_choice *choice);
@@ -164,7 +163,7 @@ extern const struct lk_op *const lk_ops[];
 /* The operation of that name. fails: LK_E_MODEL, naming the nearest one */
 LK_MUST_CHECK enum lk_status lk_op_find(const char *name, const struct lk_op **op);
 
-/* A kernel of its real type. fails: as lk_kernel_create */
+/* A kernel of its real type, which the arena keeps. fails: as lk_kernel_create */
 LK_MUST_CHECK enum lk_status lk_op_kernel(const struct lk_op_setup *setup, const char *source,
                                           const char *name, const char *options,
                                           struct lk_kernel **kernel);

@@ -54,10 +54,9 @@ static enum lk_status prepare_kernels(struct lk_op_setup *setup,
     struct state *state = setup->state = memory;
     memcpy(state->window, window, sizeof state->window);
     if (setup->tiling.planes)
-        return lk_pool_planes_prepare(setup, window,
-                                      strcmp(forward, "max_forward") == 0 ? "max" : "average",
-                                      strstr(definitions, "COUNT_PADDING") != NULL,
-                                      &state->planes);
+        return lk_pool_planes_prepare(
+            setup, window, strcmp(forward, "max_forward") == 0 ? "max" : "average",
+            strstr(definitions, "COUNT_PADDING") != NULL, &state->planes);
     snprintf(options, sizeof options,
              "-DSIZE_H=%lld -DSIZE_W=%lld -DSTRIDE_H=%lld -DSTRIDE_W=%lld%s",
              (long long)window[0].size, (long long)window[1].size, (long long)window[0].stride,
@@ -66,17 +65,6 @@ static enum lk_status prepare_kernels(struct lk_op_setup *setup,
     if (setup->training)
         LK_TRY(lk_op_kernel(setup, "ops/pool", backward, options, &state->backward));
     return LK_OK;
-}
-
-static void release(struct lk_op_setup *setup)
-{
-    struct state *state = setup->state;
-    if (!state)
-        return;
-    lk_kernel_destroy(state->forward);
-    lk_kernel_destroy(state->planes.kernel);
-    lk_kernel_destroy(state->backward);
-    setup->state = NULL;
 }
 
 /* A launch over the rows of every plane: a CPU's group takes a plane, a GPU's a row. */
@@ -255,7 +243,6 @@ static const struct lk_option global_options[] = {{0}};
         .prepare = prepare_,                                                                   \
         .forward = forward,                                                                    \
         .backward = backward,                                                                  \
-        .release = release,                                                                    \
     }
 
 OPERATION(max_pool, max_options, infer_max, prepare_max);

@@ -264,16 +264,6 @@ static enum lk_status backward_entropy(const struct lk_op_setup *setup,
                       LK_BUF(run->loss_scale), LK_REAL(o->weight), LK_INT(s->time_steps));
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_kernel_destroy(s->forward);
-    lk_kernel_destroy(s->backward);
-    lk_kernel_destroy(s->mean);
-}
-
 const struct lk_op lk_op_softmax = {
     .name = "softmax",
     .options = softmax_table,
@@ -285,7 +275,6 @@ const struct lk_op lk_op_softmax = {
     .prepare = prepare_softmax,
     .forward = forward_softmax,
     .backward = backward_softmax,
-    .release = release,
     .absorb = absorb,
 };
 
@@ -299,7 +288,6 @@ const struct lk_op lk_op_softmax_cross_entropy = {
     .prepare = prepare_softmax,
     .forward = forward_softmax,
     .backward = backward_softmax,
-    .release = release,
 };
 
 const struct lk_op lk_op_cross_entropy = {
@@ -312,5 +300,4 @@ const struct lk_op lk_op_cross_entropy = {
     .prepare = prepare_entropy,
     .forward = forward_entropy,
     .backward = backward_entropy,
-    .release = release,
 };

@@ -88,15 +88,6 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     return LK_OK;
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_kernel_destroy(s->forward);
-    lk_kernel_destroy(s->backward);
-}
-
 const struct lk_op lk_op_sum_losses = {
     .name = "sum_losses",
     .options = table,
@@ -107,5 +98,4 @@ const struct lk_op lk_op_sum_losses = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
 };

@@ -62,9 +62,3 @@ enum lk_status lk_expand_enqueue(const struct lk_product_setup *setup,
     return in_parts ? lk_partial_sums_enqueue(setup, p, run->workspace, run->db, run->dw_stride)
                     : LK_OK;
 }
-
-void lk_expand_release(struct lk_expand *expand)
-{
-    lk_kernel_destroy(expand->kernel);
-    lk_kernel_destroy(expand->parts.total);
-}

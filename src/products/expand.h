@@ -34,6 +34,5 @@ LK_MUST_CHECK enum lk_status lk_expand_prepare(const struct lk_product_setup *se
 LK_MUST_CHECK enum lk_status lk_expand_enqueue(const struct lk_product_setup *setup,
                                                const struct lk_expand *expand,
                                                const struct lk_expand_run *run);
-void lk_expand_release(struct lk_expand *expand);
 
 #endif

@@ -182,15 +182,6 @@ enum lk_status lk_layer_prepare(const struct lk_product_setup *setup,
     return wants->training ? prepare_backward(setup, layer) : LK_OK;
 }
 
-void lk_layer_release(struct lk_layer *layer)
-{
-    for (int i = 0; i < LK_PASSES; i++)
-        if (layer->uses[i].state)
-            layer->uses[i].way.product->verbs->release(layer->uses[i].state);
-    lk_expand_release(&layer->expand);
-    lk_kernel_destroy(layer->turn.kernel);
-}
-
 /* --- running ----------------------------------------------------------------------------- */
 
 static enum lk_status enqueue(const struct lk_product_setup *setup,

@@ -57,8 +57,7 @@ struct lk_layer_run {
 /* The shape of a product of matrices: y[units] from x[channels]. */
 struct lk_product_shape lk_matrix_shape(int64_t channels, int64_t units, bool bias, bool relu);
 
-/* Picks kernels and announces them. fails: LK_E_BUILD, LK_E_MEMORY, LK_E_UNSUPPORTED;
- * lk_layer_release() in any case */
+/* Picks kernels and announces them. fails: LK_E_BUILD, LK_E_MEMORY, LK_E_UNSUPPORTED */
 LK_MUST_CHECK enum lk_status lk_layer_prepare(const struct lk_product_setup *setup,
                                               const struct lk_product_shape *shape,
                                               const struct lk_layer_wants *wants,
@@ -71,7 +70,6 @@ LK_MUST_CHECK enum lk_status lk_layer_forward(const struct lk_product_setup *set
 LK_MUST_CHECK enum lk_status lk_layer_backward(const struct lk_product_setup *setup,
                                                const struct lk_layer *layer,
                                                const struct lk_layer_run *run);
-void lk_layer_release(struct lk_layer *layer);
 
 /* Choice number `index` of those that lk_layer_prepare() makes; false past the last. */
 bool lk_layer_choice(const struct lk_product_setup *setup, const struct lk_product_shape *shape,

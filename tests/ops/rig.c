@@ -421,7 +421,6 @@ void rig_close(struct rig *rig)
     clear(&rig->workspace);
     clear(&rig->packed);
     clear(&rig->loss_scale);
-    rig->op->release(&rig->setup);
     lk_choices_destroy(rig->setup.choices);
     lk_arena_clear(&rig->arena);
 }

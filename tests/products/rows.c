@@ -201,8 +201,6 @@ static void enqueue(const struct scene *s, struct trial *t)
 
 static void finish(struct trial *t)
 {
-    t->row->verbs->release(t->state);
-    lk_kernel_destroy(t->turn.kernel);
     lk_buffer_destroy(t->result);
     lk_buffer_destroy(t->workspace);
     lk_buffer_destroy(t->packed);

@@ -111,12 +111,6 @@ enum lk_status lk_box_prepare(struct lk_op_setup *setup)
     return LK_OK;
 }
 
-void lk_box_release(struct lk_op_setup *setup)
-{
-    lk_kernel_destroy(setup->state);
-    setup->state = NULL;
-}
-
 enum lk_status lk_box_enqueue(const struct lk_op_setup *setup, const struct lk_box *box,
                               const struct lk_buffer *from, struct lk_buffer *to, double value)
 {

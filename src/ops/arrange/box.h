@@ -45,7 +45,6 @@ struct lk_box lk_box_around(const struct lk_shape *x, const struct lk_shape *y,
 
 /* Makes the kernel the operation's state, and destroys it. */
 LK_MUST_CHECK enum lk_status lk_box_prepare(struct lk_op_setup *setup);
-void lk_box_release(struct lk_op_setup *setup);
 
 /* Enqueues the copy for all samples; `value` where `from` has nothing. */
 LK_MUST_CHECK enum lk_status lk_box_enqueue(const struct lk_op_setup *setup,

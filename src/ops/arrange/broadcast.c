@@ -111,20 +111,6 @@ static enum lk_status prepare(struct lk_op_setup *setup, const struct names *nam
     return LK_OK;
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *state = setup->state;
-    if (!state)
-        return;
-    lk_kernel_destroy(state->two);
-    lk_kernel_destroy(state->planes);
-    lk_kernel_destroy(state->last_two);
-    lk_kernel_destroy(state->last_planes);
-    lk_kernel_destroy(state->two_backward);
-    lk_kernel_destroy(state->planes_backward);
-    setup->state = NULL;
-}
-
 /* to = a with b, all of y's shape. */
 static enum lk_status enqueue_two(const struct lk_op_setup *setup, struct lk_kernel *kernel,
                                   const struct lk_buffer *a, const struct lk_buffer *b,
@@ -305,7 +291,6 @@ static bool absorb_add(void *options, const char *next, const char *next_options
         .prepare = prepare_##name_,                                                            \
         .forward = forward,                                                                    \
         .backward = backward_##name_,                                                          \
-        .release = release,                                                                    \
         .absorb = (absorb_),                                                                   \
     }
 

@@ -96,5 +96,4 @@ const struct lk_op lk_op_concat = {
     .prepare = lk_box_prepare,
     .forward = forward,
     .backward = backward,
-    .release = lk_box_release,
 };

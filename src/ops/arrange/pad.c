@@ -100,21 +100,6 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     return LK_OK;
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    const struct options *o = setup->options;
-    struct state *state = setup->state;
-    if (!state)
-        return;
-    if (o->mode == CONSTANT) {
-        lk_box_release(setup);
-        return;
-    }
-    lk_kernel_destroy(state->forward);
-    lk_kernel_destroy(state->backward);
-    setup->state = NULL;
-}
-
 /* A launch over the rows of what is written, y or dx. */
 static enum lk_status enqueue_reflection(const struct lk_op_setup *setup,
                                          struct lk_kernel *kernel, const struct lk_buffer *from,
@@ -187,5 +172,4 @@ const struct lk_op lk_op_pad = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
 };

@@ -157,7 +157,6 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
         .prepare = lk_box_prepare,                                                             \
         .forward = forward_##name_,                                                            \
         .backward = backward_##name_,                                                          \
-        .release = lk_box_release,                                                             \
     }
 
 OPERATION(slice);

@@ -64,16 +64,6 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     return LK_OK;
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *state = setup->state;
-    if (!state)
-        return;
-    lk_kernel_destroy(state->forward);
-    lk_kernel_destroy(state->backward);
-    setup->state = NULL;
-}
-
 /* A launch over the rows of the small image: a CPU's group takes a plane, a GPU's a row. */
 static enum lk_status enqueue(const struct lk_op_setup *setup, struct lk_kernel *kernel,
                               const struct lk_buffer *from, struct lk_buffer *to)
@@ -110,5 +100,4 @@ const struct lk_op lk_op_upsample = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
 };

@@ -40,17 +40,6 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     return LK_OK;
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_kernel_destroy(s->forward);
-    lk_kernel_destroy(s->backward);
-    lk_kernel_destroy(s->values);
-    setup->state = NULL;
-}
-
 static struct lk_grid grid_of(const struct lk_op_setup *setup, int64_t elements, int64_t tiles)
 {
     return (struct lk_grid){{lk_divide_up(elements, EACH), tiles, 1}, lk_op_items(setup)};
@@ -101,5 +90,4 @@ const struct lk_op lk_op_constant = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
 };

@@ -52,16 +52,6 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     return LK_OK;
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_kernel_destroy(s->forward);
-    lk_kernel_destroy(s->backward);
-    setup->state = NULL;
-}
-
 enum { EACH = 64 };
 
 static struct lk_grid grid_of(const struct lk_op_setup *setup)
@@ -129,5 +119,4 @@ const struct lk_op lk_op_math = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
 };

@@ -41,15 +41,6 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     return lk_op_kernel(setup, "ops/array/matmul", "matmul", NULL, &s->product);
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_kernel_destroy(s->product);
-    setup->state = NULL;
-}
-
 /* A factor, read by rows and columns of so many elements each. */
 struct factor {
     const struct lk_buffer *of;
@@ -115,5 +106,4 @@ const struct lk_op lk_op_matmul = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
 };

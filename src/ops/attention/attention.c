@@ -212,17 +212,6 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     return LK_OK;
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_kernel_destroy(s->forward);
-    lk_kernel_destroy(s->queries);
-    lk_kernel_destroy(s->keys);
-    lk_kernel_destroy(s->keep);
-}
-
 /* --- forward and backward -------------------------------------------------------------- */
 
 static struct lk_attention numbers_of(const struct lk_op_setup *setup, const struct form *f)
@@ -361,5 +350,4 @@ const struct lk_op lk_op_attention = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
 };

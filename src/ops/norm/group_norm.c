@@ -149,18 +149,6 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
                       LK_LOCAL(t->lanes * (int64_t)lk_dtype_bytes(setup->real)));
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_kernel_destroy(s->sums);
-    lk_kernel_destroy(s->forward);
-    lk_kernel_destroy(s->gradients);
-    lk_kernel_destroy(s->backward);
-    lk_kernel_destroy(s->total);
-}
-
 const struct lk_op lk_op_group_norm = {
     .name = "group_norm",
     .options = table,
@@ -171,6 +159,5 @@ const struct lk_op lk_op_group_norm = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
     .absorb = lk_norm_absorb,
 };

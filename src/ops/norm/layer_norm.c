@@ -230,17 +230,6 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     return wants_dw && s->total ? enqueue_total(setup, run) : LK_OK;
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_kernel_destroy(s->forward);
-    lk_kernel_destroy(s->backward);
-    lk_kernel_destroy(s->gradients);
-    lk_kernel_destroy(s->total);
-}
-
 const struct lk_op lk_op_layer_norm = {
     .name = "layer_norm",
     .options = table,
@@ -252,6 +241,5 @@ const struct lk_op lk_op_layer_norm = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
     .absorb = lk_norm_absorb,
 };

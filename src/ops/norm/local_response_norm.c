@@ -121,15 +121,6 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
         LK_LOCAL(rows * setup->tiling.lanes * (int64_t)lk_dtype_bytes(setup->real)));
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_kernel_destroy(s->forward);
-    lk_kernel_destroy(s->backward);
-}
-
 const struct lk_op lk_op_local_response_norm = {
     .name = "local_response_norm",
     .options = table,
@@ -140,5 +131,4 @@ const struct lk_op lk_op_local_response_norm = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
 };

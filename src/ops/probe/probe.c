@@ -170,8 +170,6 @@ enum lk_status lk_probe_allocate(struct lk_probe *probe, size_t bytes, bool back
 
 void lk_probe_close(struct lk_probe *probe)
 {
-    if (probe->setup.state)
-        probe->op->release(&probe->setup);
     for (int i = 0; i < probe->buffer_count; i++)
         lk_buffer_destroy(probe->buffers[i]);
     lk_arena_clear(&probe->arena);

@@ -360,16 +360,6 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     return backward_of_state(setup, run, of_input && !s->walk.reset);
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_layer_release(&s->input);
-    lk_layer_release(&s->recurrent);
-    lk_walk_release(&s->walk);
-}
-
 /* --- choices ----------------------------------------------------------------------------- */
 
 static bool choice(const struct lk_op_setup *setup, int index, struct lk_choice *choice)
@@ -406,7 +396,6 @@ static bool device_choice(const struct lk_op_setup *setup, struct lk_choice *cho
                                         .prepare = prepare_##name_,                            \
                                         .forward = forward,                                    \
                                         .backward = backward,                                  \
-                                        .release = release,                                    \
                                         .choice = choice,                                      \
                                         .device_choice = device_choice}
 CELL(lstm, lstm_table);

@@ -59,7 +59,6 @@ struct lk_walk {
  * dz, at its beginning. fails: as prepare */
 LK_MUST_CHECK enum lk_status lk_walk_prepare(const struct lk_op_setup *setup, enum lk_cell cell,
                                              int64_t kept, struct lk_walk *walk);
-void lk_walk_release(struct lk_walk *walk);
 
 /* Enqueue only. Forward: the workspace holds the input parts. Backward: it will hold dz. */
 LK_MUST_CHECK enum lk_status lk_walk_forward(const struct lk_op_setup *setup,

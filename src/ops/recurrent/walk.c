@@ -184,27 +184,6 @@ enum lk_status lk_walk_prepare(const struct lk_op_setup *setup, enum lk_cell cel
     return prepare_drops(setup, walk);
 }
 
-static void release_pass(struct lk_walk_pass *pass)
-{
-    lk_kernel_destroy(pass->pack);
-    lk_kernel_destroy(pass->walk);
-    lk_kernel_destroy(pass->begin);
-    lk_kernel_destroy(pass->gates);
-    lk_kernel_destroy(pass->step);
-    lk_kernel_destroy(pass->end);
-}
-
-void lk_walk_release(struct lk_walk *walk)
-{
-    release_pass(&walk->forward);
-    release_pass(&walk->backward);
-    lk_kernel_destroy(walk->reset);
-    lk_kernel_destroy(walk->candidate);
-    lk_kernel_destroy(walk->keep);
-    lk_kernel_destroy(walk->drop_inputs);
-    lk_kernel_destroy(walk->drop_states);
-}
-
 /* --- running ----------------------------------------------------------------------------- */
 
 static struct lk_recurrent args_of(const struct lk_op_setup *setup, const struct lk_walk *walk)

@@ -250,17 +250,6 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     return enqueue_dx(setup, run);
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_layer_release(&s->layer);
-    lk_kernel_destroy(s->copy);
-    lk_kernel_destroy(s->add);
-    lk_kernel_destroy(s->finish);
-}
-
 static bool choice(const struct lk_op_setup *setup, int index, struct lk_choice *choice)
 {
     char problem[128];
@@ -295,7 +284,6 @@ const struct lk_op lk_op_conv1d = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
     .choice = choice,
     .device_choice = device_choice,
     .absorb = absorb,

@@ -152,18 +152,6 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
                       LK_BUF(run->dw[0]), LK_INT(run->dw_stride), LK_STRUCT(&a));
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_kernel_destroy(s->forward);
-    lk_kernel_destroy(s->turn);
-    lk_kernel_destroy(s->zero);
-    lk_kernel_destroy(s->sum);
-    lk_kernel_destroy(s->list);
-}
-
 const struct lk_op lk_op_embedding = {
     .name = "embedding",
     .options = table,
@@ -176,5 +164,4 @@ const struct lk_op lk_op_embedding = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
 };

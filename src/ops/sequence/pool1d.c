@@ -118,15 +118,6 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     return enqueue(setup, run, s->backward, s->windows.steps * s->windows.channels, run->dx[0]);
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_kernel_destroy(s->forward);
-    lk_kernel_destroy(s->backward);
-}
-
 #define OPERATION(name_, kind_, is_max_, options_)                                             \
     static enum lk_status infer_##name_(struct lk_op_shapes *shapes)                           \
     {                                                                                          \
@@ -147,7 +138,6 @@ static void release(struct lk_op_setup *setup)
         .prepare = prepare_##name_,                                                            \
         .forward = forward,                                                                    \
         .backward = backward,                                                                  \
-        .release = release,                                                                    \
     }
 
 OPERATION(max_pool1d, WINDOWS, true, table);

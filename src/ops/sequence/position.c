@@ -44,16 +44,6 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     return LK_OK;
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_kernel_destroy(s->forward);
-    lk_kernel_destroy(s->backward);
-    lk_kernel_destroy(s->table);
-}
-
 /* A work-group for each time step of each of `count` tiles or shards. */
 static struct lk_grid grid_of(const struct lk_op_setup *setup, int64_t count)
 {
@@ -118,5 +108,4 @@ const struct lk_op lk_op_position = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
 };

@@ -81,15 +81,6 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     return enqueue(setup, run, s->backward, setup->shapes.x[0].dim[0], run->dy, run->dx[0]);
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_kernel_destroy(s->forward);
-    lk_kernel_destroy(s->backward);
-}
-
 #define OPERATION(name_, which_)                                                               \
     const struct lk_op lk_op_##name_ = {                                                       \
         .name = #name_,                                                                        \
@@ -102,7 +93,6 @@ static void release(struct lk_op_setup *setup)
         .prepare = prepare_##which_,                                                           \
         .forward = forward,                                                                    \
         .backward = backward,                                                                  \
-        .release = release,                                                                    \
     }
 
 OPERATION(last_step, last);

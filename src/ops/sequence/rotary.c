@@ -46,12 +46,6 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     return LK_OK;
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    lk_kernel_destroy(setup->state);
-    setup->state = NULL;
-}
-
 /* A work-group for each time step of each tile. */
 static struct lk_grid grid_of(const struct lk_op_setup *setup)
 {
@@ -116,5 +110,4 @@ const struct lk_op lk_op_rotary = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
 };

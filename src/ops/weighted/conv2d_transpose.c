@@ -287,16 +287,6 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     return run->dw[0] ? lk_layer_backward(&of, &s->layer, &operands) : LK_OK;
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_layer_release(&s->layer);
-    lk_expand_release(&s->expand);
-    lk_kernel_destroy(s->finish);
-}
-
 /* --- choices ----------------------------------------------------------------------------- */
 
 /* The convolution's passes have other parts here: its data gradient is forward. */
@@ -339,7 +329,6 @@ const struct lk_op lk_op_conv2d_transpose = {.name = "conv2d_transpose",
                                              .prepare = prepare,
                                              .forward = forward,
                                              .backward = backward,
-                                             .release = release,
                                              .choice = choice,
                                              .device_choice = device_choice,
                                              .absorb = absorb};

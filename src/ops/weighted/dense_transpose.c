@@ -116,12 +116,6 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     return run->dw[0] ? lk_layer_backward(&of, setup->state, &operands) : LK_OK;
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    if (setup->state)
-        lk_layer_release(setup->state);
-}
-
 /* The dense layer's passes have other parts here: its data gradient is forward. */
 static bool choice(const struct lk_op_setup *setup, int index, struct lk_choice *choice)
 {
@@ -157,7 +151,6 @@ const struct lk_op lk_op_dense_transpose = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
     .choice = choice,
     .device_choice = device_choice,
 };

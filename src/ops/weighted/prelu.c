@@ -136,16 +136,6 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
                       LK_INT(run->dw_stride), LK_INT(each), LK_STRUCT(&area));
 }
 
-static void release(struct lk_op_setup *setup)
-{
-    struct state *s = setup->state;
-    if (!s)
-        return;
-    lk_kernel_destroy(s->forward);
-    lk_kernel_destroy(s->backward);
-    lk_kernel_destroy(s->total);
-}
-
 const struct lk_op lk_op_prelu = {
     .name = "prelu",
     .options = table,
@@ -156,5 +146,4 @@ const struct lk_op lk_op_prelu = {
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .release = release,
 };

@@ -142,13 +142,6 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     return LK_OK;
 }
 
-static void release(void *state)
-{
-    struct direct *direct = state;
-    for (int i = 0; i < direct->gather_count; i++)
-        lk_direct_gather_release(&direct->gathers[i]);
-}
-
 static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
 {
     /* Without local memory, a GPU waits for its caches. */
@@ -173,11 +166,8 @@ static enum lk_status prepare_gather(const struct lk_product_setup *setup,
     return prepare(setup, job, &lk_direct_gather_kind, state);
 }
 
-const struct lk_product_verbs lk_direct_gather_verbs = {.cost = cost,
-                                                        .blocking = blocking,
-                                                        .prepare = prepare_gather,
-                                                        .enqueue = enqueue,
-                                                        .release = release};
+const struct lk_product_verbs lk_direct_gather_verbs = {
+    .cost = cost, .blocking = blocking, .prepare = prepare_gather, .enqueue = enqueue};
 
 static bool fits_pointwise(const struct lk_product_setup *setup,
                            const struct lk_product_job *job)
@@ -200,5 +190,4 @@ const struct lk_product_verbs lk_direct_pointwise_verbs = {.fits = fits_pointwis
                                                            .cost = cost,
                                                            .blocking = blocking,
                                                            .prepare = prepare_pointwise,
-                                                           .enqueue = enqueue,
-                                                           .release = release};
+                                                           .enqueue = enqueue};

@@ -140,12 +140,5 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                       LK_BUF(d->is_gated ? run->x : NULL), LK_INT(each));
 }
 
-static void release(void *state)
-{
-    struct depthwise *d = state;
-    lk_kernel_destroy(d->kernel);
-    lk_kernel_destroy(d->parts.total);
-}
-
 const struct lk_product_verbs lk_direct_depthwise = {
-    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue, .release = release};
+    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue};

@@ -72,7 +72,6 @@ LK_MUST_CHECK enum lk_status lk_direct_enqueue_pack(const struct lk_product_setu
                                                     const struct lk_direct_gather *gather,
                                                     const struct lk_direct_gather_run *run,
                                                     int64_t block, int64_t blocks);
-void lk_direct_gather_release(struct lk_direct_gather *gather);
 
 /* Cuts `count` into as few runs as `most` for each allows, and returns the size of a run: a
  * multiple of `multiple`, so that runs are as even as can be. */

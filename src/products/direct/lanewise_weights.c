@@ -149,14 +149,6 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     return prepare_parts(setup, job, w);
 }
 
-static void release(void *state)
-{
-    struct lanewise *w = state;
-    lk_kernel_destroy(w->kernel);
-    lk_kernel_destroy(w->parts.total);
-    lk_kernel_destroy(w->bias.total);
-}
-
 static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                               const struct lk_product_run *run)
 {
@@ -194,8 +186,5 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     return lk_partial_sums_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
 }
 
-const struct lk_product_verbs lk_direct_lanewise_weights = {.fits = fits,
-                                                            .cost = lk_direct_weights_cost,
-                                                            .prepare = prepare,
-                                                            .enqueue = enqueue,
-                                                            .release = release};
+const struct lk_product_verbs lk_direct_lanewise_weights = {
+    .fits = fits, .cost = lk_direct_weights_cost, .prepare = prepare, .enqueue = enqueue};

@@ -54,12 +54,6 @@ enum lk_status lk_direct_prepare_pack(const struct lk_product_setup *setup,
     return lk_product_kernel(setup, "products/direct/pack", "conv2d_pack", NULL, &g->pack);
 }
 
-void lk_direct_gather_release(struct lk_direct_gather *gather)
-{
-    lk_kernel_destroy(gather->pack);
-    lk_kernel_destroy(gather->gather);
-}
-
 enum lk_status lk_direct_enqueue_pack(const struct lk_product_setup *setup,
                                       const struct lk_direct_gather *g,
                                       const struct lk_direct_gather_run *run, int64_t block,

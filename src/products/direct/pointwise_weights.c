@@ -87,13 +87,6 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     return lk_partial_sums_prepare(setup, &w->of.parts, &job->count);
 }
 
-static void release(void *state)
-{
-    struct pointwise *w = state;
-    lk_kernel_destroy(w->kernel);
-    lk_kernel_destroy(w->of.parts.total);
-}
-
 static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                               const struct lk_product_run *run)
 {
@@ -123,8 +116,5 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                                    run->dw_stride);
 }
 
-const struct lk_product_verbs lk_direct_pointwise_weights = {.fits = fits,
-                                                             .cost = lk_direct_weights_cost,
-                                                             .prepare = prepare,
-                                                             .enqueue = enqueue,
-                                                             .release = release};
+const struct lk_product_verbs lk_direct_pointwise_weights = {
+    .fits = fits, .cost = lk_direct_weights_cost, .prepare = prepare, .enqueue = enqueue};

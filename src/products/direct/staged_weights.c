@@ -159,13 +159,6 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     return lk_partial_sums_prepare(setup, &w->parts, &job->count);
 }
 
-static void release(void *state)
-{
-    struct staged *w = state;
-    lk_kernel_destroy(w->kernel);
-    lk_kernel_destroy(w->parts.total);
-}
-
 static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                               const struct lk_product_run *run)
 {
@@ -187,4 +180,4 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
 }
 
 const struct lk_product_verbs lk_direct_staged_weights = {
-    .cost = lk_direct_weights_cost, .prepare = prepare, .enqueue = enqueue, .release = release};
+    .cost = lk_direct_weights_cost, .prepare = prepare, .enqueue = enqueue};

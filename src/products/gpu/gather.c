@@ -300,24 +300,11 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     return LK_OK;
 }
 
-static void release(void *state)
-{
-    struct gpu *gpu = state;
-    for (int i = 0; i < gpu->gather_count; i++)
-        lk_direct_gather_release(&gpu->gathers[i].of);
-    lk_gpu_weights_release(&gpu->weights);
-}
-
-const struct lk_product_verbs lk_gpu_gemm = {.fits = fits,
-                                             .cost = cost,
-                                             .blocking = blocking,
-                                             .prepare = prepare,
-                                             .enqueue = enqueue,
-                                             .release = release};
+const struct lk_product_verbs lk_gpu_gemm = {
+    .fits = fits, .cost = cost, .blocking = blocking, .prepare = prepare, .enqueue = enqueue};
 
 const struct lk_product_verbs lk_gpu_matrix_gemm = {.fits = matrix_fits,
                                                     .cost = matrix_cost,
                                                     .blocking = matrix_blocking,
                                                     .prepare = matrix_prepare,
-                                                    .enqueue = enqueue,
-                                                    .release = release};
+                                                    .enqueue = enqueue};

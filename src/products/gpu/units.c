@@ -124,9 +124,6 @@ static enum lk_status run(struct lk_device *device, const struct lk_product_verb
     LK_TRY_OUT(allocate(t));
     LK_TRY_OUT(compute(t));
 out:
-    for (int pass = 0; pass < LK_PASSES; pass++)
-        if (t->states[pass])
-            verbs->release(t->states[pass]);
     for (int i = 0; i < BUFFERS; i++)
         lk_buffer_destroy(t->buffers[i]);
     lk_buffer_destroy(t->workspace);

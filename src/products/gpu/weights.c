@@ -78,9 +78,3 @@ enum lk_status lk_gpu_weights_enqueue(const struct lk_product_setup *setup,
                       LK_STRUCT(&args), LK_STRUCT(&geometry)));
     return lk_partial_sums_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
 }
-
-void lk_gpu_weights_release(struct lk_gpu_weights *w)
-{
-    lk_kernel_destroy(w->kernel);
-    lk_kernel_destroy(w->parts.total);
-}

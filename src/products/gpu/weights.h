@@ -25,6 +25,5 @@ LK_MUST_CHECK enum lk_status lk_gpu_weights_enqueue(const struct lk_product_setu
                                                     const struct lk_product_shape *shape,
                                                     const struct lk_gpu_weights *weights,
                                                     const struct lk_product_run *run);
-void lk_gpu_weights_release(struct lk_gpu_weights *weights);
 
 #endif

@@ -1,6 +1,13 @@
 /* What the kernels of all products ask of a setup and a shape. */
 #include "products/kernel/kernel.h"
 
+#include "base/fail.h"
+
+static void destroy_kernel(void *kernel)
+{
+    lk_kernel_destroy(kernel);
+}
+
 enum lk_status lk_product_kernel(const struct lk_product_setup *setup, const char *source,
                                  const char *name, const char *options,
                                  struct lk_kernel **kernel)
@@ -11,7 +18,11 @@ enum lk_status lk_product_kernel(const struct lk_product_setup *setup, const cha
                                         .real_bytes = (int)lk_dtype_bytes(setup->real),
                                         .lanes = setup->tiling.lanes,
                                         .stores_half = setup->stores_half};
-    return lk_kernel_create(setup->device, &spec, kernel);
+    LK_TRY(lk_kernel_create(setup->device, &spec, kernel));
+    const enum lk_status status = lk_arena_keep(setup->arena, destroy_kernel, *kernel);
+    if (status != LK_OK)
+        *kernel = NULL;
+    return status;
 }
 
 enum lk_dtype lk_product_stored(const struct lk_product_setup *setup)

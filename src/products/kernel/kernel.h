@@ -49,7 +49,7 @@ struct lk_product_setup {
                               * those of this run */
     enum lk_dtype real;      /* LK_F32 or LK_F64 */
     bool stores_half;        /* activations and their gradients lie in memory as halves */
-    struct lk_arena *arena;  /* lives as long as what is prepared */
+    struct lk_arena *arena;  /* lives as long as what is prepared, and keeps its kernels */
     struct lk_choices *choices; /* NULL: direct sums */
 };
 
@@ -121,7 +121,6 @@ struct lk_product_verbs {
     /* Enqueue only: allocate nothing, wait for nothing. Results are overwritten. */
     enum lk_status (*enqueue)(const struct lk_product_setup *setup, void *state,
                               const struct lk_product_run *run);
-    void (*release)(void *state);
 };
 
 enum lk_product_class { LK_ON_ANY, LK_ON_CPU, LK_ON_GPU };
@@ -145,7 +144,7 @@ struct lk_product {
 LK_PRODUCT_ROWS(LK_PRODUCT_VERBS)
 #undef LK_PRODUCT_VERBS
 
-/* A kernel of the setup's real type. fails: as lk_kernel_create */
+/* A kernel of the setup's real type, which the arena keeps. fails: as lk_kernel_create */
 LK_MUST_CHECK enum lk_status lk_product_kernel(const struct lk_product_setup *setup,
                                                const char *source, const char *name,
                                                const char *options, struct lk_kernel **kernel);

@@ -123,11 +123,18 @@ static enum lk_status prepare_scratch(const struct lk_product_setup *setup,
     return LK_OK;
 }
 
+static void release(void *state)
+{
+    struct blas *blas = state;
+    lk_buffer_destroy(blas->view);
+}
+
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
                               void **state)
 {
     LK_TRY(check(setup));
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct blas), state));
+    LK_TRY(lk_arena_keep(setup->arena, release, *state));
     struct blas *blas = *state;
     blas->pass = job->pass;
     blas->shape = *job->shape;
@@ -138,13 +145,6 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
         return LK_OK;
     return lk_product_kernel(setup, "products/library/blas", "conv2d_finish", NULL,
                              &blas->finish);
-}
-
-static void release(void *state)
-{
-    struct blas *blas = state;
-    lk_kernel_destroy(blas->finish);
-    lk_buffer_destroy(blas->view);
 }
 
 /* CLBlast takes scratch from its beginning. A replica's workspace stays the same, so this is
@@ -204,4 +204,4 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
 }
 
 const struct lk_product_verbs lk_library_blas = {
-    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue, .release = release};
+    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue};

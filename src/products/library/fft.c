@@ -142,26 +142,6 @@ static enum lk_status make_transforms(const struct lk_product_setup *setup, stru
     return lk_fft_create(setup->device, real, fft->side[0], fft->side[1], c * k, &fft->of_w);
 }
 
-static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
-                              void **state)
-{
-    const int64_t align =
-        (int64_t)(lk_device_info(setup->device)->align_bytes / lk_dtype_bytes(setup->real));
-    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct fft), state));
-    struct fft *fft = *state;
-    fft->pass = job->pass;
-    fft->shape = *job->shape;
-    measure(job->shape, setup->tiling.lanes, fft);
-    int64_t first = lk_divide_up(job->first, align) * align;
-    for (int i = 0; i < AREAS; i++) {
-        fft->first[i] = first;
-        first += lk_divide_up(fft->count[i], align) * align;
-    }
-    job->count = first - job->first;
-    LK_TRY(make_kernels(setup, fft));
-    return make_transforms(setup, fft);
-}
-
 static void drop_views(struct fft *fft)
 {
     for (int i = 0; i < AREAS; i++) {
@@ -174,14 +154,31 @@ static void drop_views(struct fft *fft)
 static void release(void *state)
 {
     struct fft *fft = state;
-    struct lk_kernel *const kernels[] = {fft->spread_x, fft->spread_dz, fft->spread_w,
-                                         fft->product,  fft->gather,    fft->gather_w};
-    for (int i = 0; i < LK_COUNT(kernels); i++)
-        lk_kernel_destroy(kernels[i]);
     lk_fft_destroy(fft->of_x);
     lk_fft_destroy(fft->of_dz);
     lk_fft_destroy(fft->of_w);
     drop_views(fft);
+}
+
+static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
+                              void **state)
+{
+    const int64_t align =
+        (int64_t)(lk_device_info(setup->device)->align_bytes / lk_dtype_bytes(setup->real));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct fft), state));
+    LK_TRY(lk_arena_keep(setup->arena, release, *state));
+    struct fft *fft = *state;
+    fft->pass = job->pass;
+    fft->shape = *job->shape;
+    measure(job->shape, setup->tiling.lanes, fft);
+    int64_t first = lk_divide_up(job->first, align) * align;
+    for (int i = 0; i < AREAS; i++) {
+        fft->first[i] = first;
+        first += lk_divide_up(fft->count[i], align) * align;
+    }
+    job->count = first - job->first;
+    LK_TRY(make_kernels(setup, fft));
+    return make_transforms(setup, fft);
 }
 
 /* --- running ----------------------------------------------------------------------------- */
@@ -324,4 +321,4 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
 }
 
 const struct lk_product_verbs lk_library_fft = {
-    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue, .release = release};
+    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue};

@@ -97,11 +97,6 @@ static enum lk_status enqueue_product(const struct lk_product_setup *setup, void
                       LK_INT(depth), LK_INT(tiles), LK_INT(chunk), LK_LOCAL(local));
 }
 
-static void release_product(void *state)
-{
-    lk_kernel_destroy(((struct product *)state)->kernel);
-}
-
 bool lk_matrix_fits(const struct lk_product_setup *setup, const struct lk_product_job *job)
 {
     return job->shape->is_matrix && !lk_gpu_takes_matrix(setup, job->shape);
@@ -116,5 +111,4 @@ double lk_matrix_cost(const struct lk_product_setup *setup, const struct lk_prod
 const struct lk_product_verbs lk_matrix_product = {.fits = lk_matrix_fits,
                                                    .cost = lk_matrix_cost,
                                                    .prepare = prepare_product,
-                                                   .enqueue = enqueue_product,
-                                                   .release = release_product};
+                                                   .enqueue = enqueue_product};

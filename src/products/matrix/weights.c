@@ -125,15 +125,7 @@ static enum lk_status enqueue_weights(const struct lk_product_setup *setup, void
                       LK_INT(w->kept / KEPT_REALS));
 }
 
-static void release_weights(void *state)
-{
-    struct weights *w = state;
-    lk_kernel_destroy(w->weights);
-    lk_kernel_destroy(w->bias);
-}
-
 const struct lk_product_verbs lk_matrix_weights = {.fits = lk_matrix_fits,
                                                    .cost = lk_matrix_cost,
                                                    .prepare = prepare_weights,
-                                                   .enqueue = enqueue_weights,
-                                                   .release = release_weights};
+                                                   .enqueue = enqueue_weights};

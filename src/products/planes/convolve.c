@@ -127,14 +127,5 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     return s->pool ? enqueue_pool(setup, s, run) : LK_OK;
 }
 
-static void release(void *state)
-{
-    struct convolve *s = state;
-    lk_kernel_destroy(s->weights.pack);
-    lk_kernel_destroy(s->arrange);
-    lk_kernel_destroy(s->convolve);
-    lk_kernel_destroy(s->pool);
-}
-
 const struct lk_product_verbs lk_planes_convolve = {
-    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue, .release = release};
+    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue};

@@ -59,12 +59,5 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                       LK_INT(s->shape.groups), LK_INT(s->each));
 }
 
-static void release(void *state)
-{
-    struct depthwise *s = state;
-    lk_kernel_destroy(s->weights.pack);
-    lk_kernel_destroy(s->kernel);
-}
-
 const struct lk_product_verbs lk_planes_depthwise = {
-    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue, .release = release};
+    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue};

@@ -111,13 +111,6 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
         LK_STRUCT(&args), LK_STRUCT(&geometry));
 }
 
-static void release(void *state)
-{
-    struct winograd *w = state;
-    lk_kernel_destroy(w->pack);
-    lk_kernel_destroy(w->convolve);
-}
-
 static bool fits(const struct lk_product_setup *setup, const struct lk_product_job *job)
 {
     return setup->tiling.vector > 1 && lk_winograd_fits(setup, job);
@@ -130,4 +123,4 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
 }
 
 const struct lk_product_verbs lk_winograd_fused = {
-    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue, .release = release};
+    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue};

@@ -108,13 +108,6 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
                              text, &w->kernel);
 }
 
-static void release(void *state)
-{
-    struct fused *w = state;
-    lk_kernel_destroy(w->kernel);
-    lk_kernel_destroy(w->parts.total);
-}
-
 static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                               const struct lk_product_run *run)
 {
@@ -141,4 +134,4 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
 }
 
 const struct lk_product_verbs lk_winograd_fused_weights = {
-    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue, .release = release};
+    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue};

@@ -103,15 +103,6 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
         &w->results);
 }
 
-static void release(void *state)
-{
-    struct gpu *w = state;
-    lk_kernel_destroy(w->inputs);
-    lk_kernel_destroy(w->other);
-    lk_kernel_destroy(w->products);
-    lk_kernel_destroy(w->results);
-}
-
 /* --- forward and data gradient --------------------------------------------------------- */
 
 static enum lk_status enqueue_taps(const struct lk_product_setup *setup, const struct gpu *w,
@@ -261,4 +252,4 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
 }
 
 const struct lk_product_verbs lk_winograd_gpu = {
-    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue, .release = release};
+    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue};

@@ -85,14 +85,6 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     return lk_product_kernel(setup, source, "conv2d_winograd_finish", text, &w->finish);
 }
 
-static void release(void *state)
-{
-    struct weights *w = state;
-    lk_kernel_destroy(w->terms);
-    lk_kernel_destroy(w->products);
-    lk_kernel_destroy(w->finish);
-}
-
 /* Tiles [q0, q1) of `shards` shards from shard0 on. */
 struct round {
     int64_t shard0, shards, q0, q1;
@@ -163,4 +155,4 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
 }
 
 const struct lk_product_verbs lk_winograd_weights = {
-    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue, .release = release};
+    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue};
