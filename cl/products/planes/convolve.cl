@@ -11,6 +11,7 @@
  * 0: column of taps, 1: channel, 2: tile; convolve: 0: run of vectors, 1: run of blocks of
  * filters, 2: group of a tile; pool: 0: channel, 1: tile.
  */
+#include "lib/hints.cl"
 #include "lib/real.cl"
 #include "products/planes/args.h"
 #include "lib/planes.cl"
@@ -31,6 +32,8 @@ INLINE V finish(V sum, __global const V *more)
 #endif
     return RELU ? (sum < (V)0 ? (V)0 : sum) : sum;
 }
+
+#define WEIGHTS_AHEAD 1024 /* reals: those of large layers come from memory */
 
 #define BLOCK_ARGS                                                                             \
     const struct lk_plane_product *a, __global const real *x, __global const real *w,          \
@@ -53,6 +56,7 @@ INLINE V finish(V sum, __global const V *more)
                 UNROLL                                                                         \
                 for (int s = 0; s < TAPS_X; s++, w += FILTERS) {                               \
                     V v[COUNT];                                                                \
+                    PREFETCH(w + WEIGHTS_AHEAD);                                               \
                     UNROLL                                                                     \
                     for (int j = 0; j < COUNT; j++)                                            \
                         v[j] = ROW_LOAD(row + s * a->copy + j * VECTOR);                       \

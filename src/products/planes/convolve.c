@@ -6,7 +6,9 @@
 
 enum {
     FILTERS = 8, /* of a block, with up to 3 vectors: 24 sums; half where vectors are short */
-    CACHED_REALS = 1 << 16, /* of x that a work-group reads again for each block */
+    MOST_VECTORS = 3,       /* of a block */
+    CACHED_REALS = 1 << 17, /* of x that a work-group reads again for each block: all of it */
+    RUN_REALS = 1 << 16,    /* or, where that is more, of a run of vectors */
     GROUPS = 16             /* work-groups that there are at least, if there can be */
 };
 
@@ -32,17 +34,19 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
 }
 
 /* Runs of vectors whose x stays in a core's caches, and runs of filters where these alone make
- * too few work-groups. They decide no bit. */
+ * too few work-groups. Each run reads all weights, so small planes are not cut. They decide no
+ * bit. */
 static void cut(const struct lk_product_setup *setup, struct convolve *s)
 {
     struct lk_plane_product *p = &s->product;
-    const int64_t vector = setup->tiling.vector;
-    const int64_t of_vector = p->channels * s->planes.taps_x * vector;
+    const int64_t of_vector = p->channels * s->planes.taps_x * setup->tiling.vector;
     const int64_t blocks = lk_divide_up(p->filters, s->weights.block);
-    int64_t runs = lk_divide_up(p->out_vectors * of_vector, CACHED_REALS);
-    runs = lk_least(runs, lk_divide_up(p->out_vectors, 3));
+    const int64_t whole = RUN_REALS / of_vector / MOST_VECTORS * MOST_VECTORS;
+    p->vectors_each = p->out_vectors * of_vector <= CACHED_REALS ? p->out_vectors
+                      : whole > 0                                ? whole
+                                                                 : MOST_VECTORS;
+    const int64_t runs = lk_divide_up(p->out_vectors, p->vectors_each);
     const int64_t others = runs * p->groups * setup->tiling.tiles;
-    p->vectors_each = lk_divide_up(p->out_vectors, runs);
     p->blocks_each = lk_divide_up(blocks, lk_least(blocks, lk_divide_up(GROUPS, others)));
 }
 
