@@ -113,11 +113,12 @@ KERNEL void planes_convolve(__global const real *x,
     const int end = min(first + (int)a.vectors_each, (int)a.out_vectors);
     const int group = get_group_id(2) % a.groups, from = get_group_id(1) * a.blocks_each;
     __global const real *shift = packed + a.groups * blocks * panel;
-    x += (size_t)get_group_id(2) * a.channels * a.x_plane;
+    x += (size_t)get_group_id(2) * a.x_group;
+    y += (size_t)get_group_id(2) * (a.y_group / VECTOR);
+    more += (size_t)get_group_id(2) * (a.y_group / VECTOR);
     for (int b = from; b < min(from + (int)a.blocks_each, blocks); b++) {
         const size_t block = (size_t)group * blocks + b;
-        const size_t to =
-            ((size_t)get_group_id(2) * a.filters + b * FILTERS) * a.out_vectors;
+        const size_t to = (size_t)b * FILTERS * a.out_vectors;
         convolve(&a, x, packed + block * panel, shift + block * FILTERS, more + to, y + to,
                  first, end, a.filters - b * FILTERS);
     }

@@ -27,10 +27,14 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_product_j
     return setup->tiling.planes && !job->shape->is_matrix;
 }
 
+/* Of whole vectors, at the peak; weights that few of them share cost as much as two: the time
+ * to fetch them. */
 static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
 {
-    (void)setup;
-    return lk_product_adds(job->shape);
+    const struct lk_product_shape *s = job->shape;
+    const int64_t lanes = setup->tiling.lanes, pixels = s->axis[0].all_out * s->axis[1].all_out;
+    const int64_t vectors = lk_divide_up(pixels, lanes);
+    return lk_product_adds(s) / (double)pixels * (double)((vectors > 2 ? vectors : 2) * lanes);
 }
 
 /* Runs of vectors whose x stays in a core's caches, and runs of filters where these alone make
@@ -63,6 +67,8 @@ static void describe(const struct lk_product_setup *setup, struct convolve *s)
                                            .row = planes->out_w,
                                            .phase = planes->rows * planes->out_w,
                                            .out_vectors = planes->out_vectors};
+    s->product.x_group = s->product.channels * s->product.x_plane;
+    s->product.y_group = s->product.filters * planes->out_vectors * lanes;
     cut(setup, s);
 }
 
@@ -97,18 +103,6 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
                          : LK_OK;
 }
 
-static enum lk_status enqueue_pool(const struct lk_product_setup *setup,
-                                   const struct convolve *s, const struct lk_product_run *run)
-{
-    const struct lk_planes *g = &s->planes;
-    const int64_t lanes = setup->tiling.lanes;
-    const struct lk_grid grid = {{s->shape.groups * s->shape.filters, setup->tiling.tiles, 1},
-                                 1};
-    return LK_ENQUEUE(s->pool, grid, LK_BUF(run->workspace), LK_INT(s->y_first), LK_BUF(run->y),
-                      LK_INT(g->out_h), LK_INT(g->out_w), LK_INT(s->planes.out_vectors * lanes),
-                      LK_INT(lk_divide_up(g->out_h / 2 * (g->out_w / 2), lanes) * lanes));
-}
-
 static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                               const struct lk_product_run *run)
 {
@@ -128,7 +122,13 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                       LK_BUF(run->packed), LK_BUF(run->more),
                       LK_BUF(s->pool ? run->workspace : run->y),
                       LK_INT(s->pool ? s->y_first : 0), LK_STRUCT(p)));
-    return s->pool ? enqueue_pool(setup, s, run) : LK_OK;
+    const int64_t filters = p->groups * p->filters;
+    struct lk_planes pooled = s->planes;
+    pooled.in_h = pooled.out_h;
+    pooled.in_w = pooled.out_w;
+    pooled.in_vectors = pooled.out_vectors;
+    return s->pool ? lk_planes_enqueue_pool(setup, s->pool, &pooled, filters, s->y_first, run)
+                   : LK_OK;
 }
 
 static void release(void *state)

@@ -32,4 +32,12 @@ LK_MUST_CHECK enum lk_status lk_plane_weights_prepare(const struct lk_product_se
 LK_MUST_CHECK enum lk_status lk_plane_weights_enqueue(const struct lk_plane_weights *weights,
                                                       const struct lk_product_run *run);
 
+/* By the kernel planes_pool: y of `count` planes, in_h x in_w of `planes`, which lie in the
+ * workspace from `first` on. Enqueues. */
+LK_MUST_CHECK enum lk_status lk_planes_enqueue_pool(const struct lk_product_setup *setup,
+                                                    struct lk_kernel *kernel,
+                                                    const struct lk_planes *planes,
+                                                    int64_t count, int64_t first,
+                                                    const struct lk_product_run *run);
+
 #endif
