@@ -44,6 +44,8 @@
         "winograd4 planes", FORWARD, CPU, NORMAL, STORED, "winograd4 planes", LK_ONLY, \
         .tile = 4) \
     \
+    ROW(planes/matrix, lk_planes_matrix, \
+        "matrix planes", FORWARD, CPU, STRICT, STORED, "c r s", LK_ONLY) \
     ROW(matrix/matrix, lk_matrix_product, \
         "matrix", FORWARD, ANY, STRICT, STORED, "c r s", LK_ONLY) \
     ROW(matrix/matrix, lk_matrix_product, \
