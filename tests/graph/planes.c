@@ -24,7 +24,7 @@ static struct network begin(void)
     return net;
 }
 
-/* A residual block whose normalizations, sum and relu convolutions take over, factors for its
+/* A residual block whose normalizations, sum and functions convolutions take over, factors for its
  * channels, a concatenation and both ways to a vector. */
 static struct network make_blocks(void)
 {
@@ -41,6 +41,8 @@ static struct network make_blocks(void)
     x = join(&net, "multiply", x, factors);
     x = join(&net, "concat", x, add(&net, "max_pool", x, "size=3 stride=1 padding=same"));
     x = add(&net, "average_pool", add(&net, "batch_norm", x, ""), "size=2");
+    x = add(&net, "silu", add(&net, "conv2d", x, "filters=9 kernel=3 padding=same"), "");
+    x = add(&net, "relu6", add(&net, "conv2d", x, "filters=9 kernel=1"), "");
     x = add(&net, "conv2d", x, "filters=9 kernel=3 padding=same activation=relu");
     x = add(&net, "max_pool", x, "size=2");
     net.probabilities =

@@ -7,7 +7,7 @@
  *   planes_pool      y = the largest of 2x2 pixels of x
  *
  * x, y: [tiles][all channels][vectors][VECTOR]. Sums run over c, r, s. -D: as lib/planes.cl;
- * FILTERS: of a block, whose sums are in registers; RELU, ADDS: 0 or 1. Group ids: arrange:
+ * FILTERS: of a block, whose sums are in registers; RELU, ADDS: finish.cl. Group ids: arrange:
  * 0: column of taps, 1: channel, 2: tile; convolve: 0: run of vectors, 1: run of blocks of
  * filters, 2: group of a tile; pool: 0: channel, 1: tile.
  */
@@ -15,6 +15,7 @@
 #include "lib/real.cl"
 #include "products/planes/args.h"
 #include "lib/planes.cl"
+#include "products/planes/finish.cl"
 
 KERNEL void planes_arrange(__global const real *restrict x, __global real *restrict arranged,
                            struct lk_planes a)
@@ -23,14 +24,6 @@ KERNEL void planes_arrange(__global const real *restrict x, __global real *restr
     const size_t plane = get_group_id(2) * get_num_groups(1) + get_group_id(1);
     arrange_copy(&a, x + plane * a.in_vectors * VECTOR,
                  arranged + plane * ARRANGED(&a) + s * a.copy, s, 0);
-}
-
-INLINE V finish(V sum, __global const V *more)
-{
-#if ADDS
-    sum += *more;
-#endif
-    return RELU ? (sum < (V)0 ? (V)0 : sum) : sum;
 }
 
 #define WEIGHTS_AHEAD 1024 /* reals: those of large layers come from memory */

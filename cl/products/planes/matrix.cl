@@ -1,5 +1,5 @@
 /* A dense layer of samples whose numbers lie in all lanes of a vector each, as in plane tiles:
- * y[k] = max(b[k] + sum over c of w[c][k] x[c], least), one chain of FMAs in ascending order of c.
+ * y[k] = max(b[k] + sum over c of w[c][k] x[c], least), one chain of FMAs, ascending c.
  *
  *   planes_matrix   lanes are units, so that few samples read each weight once or from a cache
  *
@@ -83,8 +83,8 @@ BODY void sum_units(__global const real *x, __global const real *w, __global con
 }
 
 KERNEL void planes_matrix(__global const real *restrict x, __global const real *restrict w,
-                          __global const real *restrict bias, __global V *restrict y, real least,
-                          int channels, int units, int tiles)
+                          __global const real *restrict bias, __global V *restrict y,
+                          real least, int channels, int units, int tiles)
 {
     sum_units(x, w, bias, (V)least, y, channels, units, tiles,
               get_group_id(0) * VECTORS * VECTOR);

@@ -17,6 +17,7 @@
 #include "products/planes/args.h"
 #include "lib/planes.cl"
 #include "lib/winograd.cl"
+#include "products/planes/finish.cl"
 
 /* --- weights ---------------------------------------------------------------------------- */
 
@@ -250,13 +251,8 @@ BODY void restore_filter(const struct lk_planes *a, const struct lk_plane_winogr
         for (int j = 0; j < width; j += VECTOR)
             ROW_STORE(joined + i * width + j, ROW_LOAD(scratch + i * pitch + j));
     const int from = begin * width / VECTOR, count = (rows * width + VECTOR - 1) / VECTOR;
-    for (int i = 0; i < count; i++) {
-        V sum = ROW_LOAD(joined + i * VECTOR);
-#if ADDS
-        sum += more[from + i];
-#endif
-        y[from + i] = RELU ? (sum < (V)0 ? (V)0 : sum) : sum;
-    }
+    for (int i = 0; i < count; i++)
+        y[from + i] = finish(ROW_LOAD(joined + i * VECTOR), more + from + i);
 }
 
 KERNEL void planes_winograd_outputs(__global real *workspace,
