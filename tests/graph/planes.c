@@ -24,8 +24,8 @@ static struct network begin(void)
     return net;
 }
 
-/* A residual block whose normalizations, sum and functions convolutions take over, factors for its
- * channels, a concatenation and both ways to a vector. */
+/* A residual block whose normalizations, sum and functions convolutions take over, factors for
+ * its channels, a concatenation and both ways to a vector. */
 static struct network make_blocks(void)
 {
     struct network net = begin();
