@@ -169,11 +169,27 @@ static double number_of(const char *options, const char *name)
     return at ? lk_number_read(at + strlen(name), NULL) : 0;
 }
 
-/* A batch normalization, then a sum, then a relu, each of which may be missing. */
+/* A relu, perhaps with an upper bound, or a silu. */
+static bool absorb_function(struct lk_conv2d_options *o, const char *next,
+                            const char *next_options)
+{
+    const bool is_clipped =
+        strcmp(next, "clipped_relu") == 0 && number_of(next_options, "slope=") == 0;
+    o->silu = strcmp(next, "silu") == 0;
+    if (is_clipped)
+        o->most = number_of(next_options, "max=");
+    if (strcmp(next, "relu6") == 0)
+        o->most = 6;
+    if (o->most > 0)
+        o->activation = LK_RELU;
+    return o->silu || o->most > 0 || lk_activation_absorb(&o->activation, next);
+}
+
+/* A batch normalization, then a sum, then a function, each of which may be missing. */
 static bool absorb_planes(void *options, const char *next, const char *next_options)
 {
     struct lk_conv2d_options *o = options;
-    if (o->pool || o->activation != LK_NO_ACTIVATION)
+    if (o->pool || o->activation != LK_NO_ACTIVATION || o->silu)
         return false;
     if (strcmp(next, "batch_norm") == 0 && !o->norm && !o->adds) {
         o->norm = true;
@@ -186,7 +202,7 @@ static bool absorb_planes(void *options, const char *next, const char *next_opti
         o->activation = has(next_options, "relu=true") ? LK_RELU : LK_NO_ACTIVATION;
         return true;
     }
-    return lk_activation_absorb(&o->activation, next);
+    return absorb_function(o, next, next_options);
 }
 
 const struct lk_op lk_op_conv2d = {.name = "conv2d",

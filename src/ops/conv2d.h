@@ -14,6 +14,8 @@ struct lk_conv2d_options {
     int activation;  /* ops/activation.h */
     bool norm, adds; /* what it took over in plane tiles: batch normalization and a sum */
     double epsilon;
+    double most; /* of the relu that it took over there; 0: any */
+    bool silu;   /* took one over there */
 };
 
 extern const struct lk_option lk_conv2d_table[];

@@ -26,7 +26,9 @@ enum lk_status lk_conv2d_shape(const struct lk_conv2d_options *o, const struct l
                                     .pool = o->pool,
                                     .norm = o->norm,
                                     .adds = o->adds,
-                                    .epsilon = o->epsilon};
+                                    .epsilon = o->epsilon,
+                                    .most = o->most,
+                                    .silu = o->silu};
     for (int i = 0; i < 2; i++)
         window[i] = (struct lk_window){
             .size = o->kernel[i], .stride = o->stride[i], .gap = o->dilation[i]};

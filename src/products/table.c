@@ -93,13 +93,14 @@ void lk_product_describe(const struct lk_product_setup *setup, const struct lk_p
                                  .dx = job->pass == LK_PASS_DATA,
                                  .dw = job->pass == LK_PASS_WEIGHTS};
     const bool only = has_only(&usual, job);
-    if (!only) /* where one row alone can, there is nothing to keep */
-        snprintf(choice->key, sizeof choice->key, "conv2d %s %s %s lanes=%d on %s, %s",
-                 passes[job->pass], setup->problem, lk_dtype_name(lk_product_stored(setup)),
-                 setup->tiling.lanes, info->name, info->driver);
     for (const struct lk_product *row = lk_products; row->name; row++)
         if (row->is_only == only && !has_family(choice, row->name) && can(&usual, row, job))
             add_candidates(&usual, row, job, choice);
+    if (!only || choice->count > 1) /* where one row alone can, there is nothing to keep */
+        snprintf(choice->key, sizeof choice->key, "conv2d %s %s %s lanes=%d%s on %s, %s",
+                 passes[job->pass], setup->problem, lk_dtype_name(lk_product_stored(setup)),
+                 setup->tiling.lanes, setup->tiling.planes ? " of planes" : "", info->name,
+                 info->driver);
 }
 
 bool lk_product_is_kept(const struct lk_choice *choice)

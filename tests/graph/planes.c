@@ -24,8 +24,8 @@ static struct network begin(void)
     return net;
 }
 
-/* A residual block whose normalizations, sum and relu convolutions take over, factors for its
- * channels, a concatenation and both ways to a vector. */
+/* A residual block whose normalizations, sum and functions convolutions take over, factors for
+ * its channels, a concatenation and both ways to a vector. */
 static struct network make_blocks(void)
 {
     struct network net = begin();
@@ -41,6 +41,8 @@ static struct network make_blocks(void)
     x = join(&net, "multiply", x, factors);
     x = join(&net, "concat", x, add(&net, "max_pool", x, "size=3 stride=1 padding=same"));
     x = add(&net, "average_pool", add(&net, "batch_norm", x, ""), "size=2");
+    x = add(&net, "silu", add(&net, "conv2d", x, "filters=9 kernel=3 padding=same"), "");
+    x = add(&net, "relu6", add(&net, "conv2d", x, "filters=9 kernel=1"), "");
     x = add(&net, "conv2d", x, "filters=9 kernel=3 padding=same activation=relu");
     x = add(&net, "max_pool", x, "size=2");
     net.probabilities =
@@ -68,7 +70,7 @@ static struct network make_other(void)
 enum { FEW = 2, MOST = 512 };
 
 static struct lk_replica *open_replica(struct lk_device *device, const struct network *net,
-                                       bool few_samples)
+                                       bool few_samples, struct lk_choices *choices)
 {
     struct lk_replica *replica = NULL;
     const struct lk_replica_config config = {.device = device,
@@ -76,6 +78,7 @@ static struct lk_replica *open_replica(struct lk_device *device, const struct ne
                                              .batch = FEW,
                                              .shards = 1,
                                              .real = LK_F32,
+                                             .choices = choices,
                                              .few_samples = few_samples};
     ASSERT_OK(lk_replica_create(&config, &replica));
     ASSERT_OK(lk_replica_build(replica));
@@ -98,16 +101,20 @@ static int64_t compute(struct lk_replica *replica, const struct network *net, fl
     return count;
 }
 
-/* Twice with each weights: the second run finds what the first one packed. */
-static void compare(struct network net, bool takes_planes)
+/* Twice with each weights: the second run finds what the first one packed. algorithm: of
+ * convolutions in plane tiles, where it is possible. */
+static void compare(struct network net, const char *algorithm, bool takes_planes)
 {
     struct lk_device *device = NULL;
+    struct lk_choices *choices = NULL;
     float plain[MOST], planes[MOST];
     setenv("LOCKSTEP_CLASS", "cpu", 1);
     ASSERT_OK(lk_device_open(NULL, 0, &device));
     unsetenv("LOCKSTEP_CLASS");
-    struct lk_replica *one = open_replica(device, &net, false);
-    struct lk_replica *other = open_replica(device, &net, true);
+    ASSERT_OK(lk_choices_create(LK_MATH_NORMAL, &choices));
+    ASSERT_OK(lk_choices_prefer(choices, algorithm));
+    struct lk_replica *one = open_replica(device, &net, false, NULL);
+    struct lk_replica *other = open_replica(device, &net, true, choices);
     assert_false(lk_replica_tiling(one)->planes);
     assert_int_equal(lk_replica_tiling(other)->planes, takes_planes);
     for (int turn = 0; turn < 4; turn++) {
@@ -125,24 +132,27 @@ static void compare(struct network net, bool takes_planes)
     lk_replica_destroy(other);
     lk_device_close(device);
     lk_graph_destroy(net.graph);
+    lk_choices_destroy(choices);
 }
 
 static void blocks_agree(void **state)
 {
     (void)state;
-    compare(make_blocks(), true);
+    compare(make_blocks(), "planes direct", true);
+    compare(make_blocks(), "winograd2", true);
+    compare(make_blocks(), "winograd4", true);
 }
 
 static void images_agree(void **state)
 {
     (void)state;
-    compare(make_image(), true);
+    compare(make_image(), NULL, true);
 }
 
 static void others_take_batch_tiles(void **state)
 {
     (void)state;
-    compare(make_other(), false);
+    compare(make_other(), NULL, false);
 }
 
 int main(void)

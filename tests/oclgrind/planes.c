@@ -52,29 +52,43 @@ static void fill(struct lk_replica *replica, const struct network *net)
     }
 }
 
-enum lk_status run_planes(struct lk_device *device)
+static enum lk_status run_with(struct lk_device *device, const struct network *net,
+                               const char *algorithm)
 {
-    struct network net = {0};
     struct lk_replica *replica = NULL;
+    struct lk_replica_config config = {.device = device,
+                                       .outputs = {net->y},
+                                       .batch = SAMPLES,
+                                       .shards = 1,
+                                       .real = LK_F32,
+                                       .few_samples = true};
     enum lk_status status;
-    LK_TRY_OUT(lk_graph_create(&net.graph));
-    LK_TRY_OUT(make_network(&net));
-    const struct lk_replica_config config = {.device = device,
-                                             .outputs = {net.y},
-                                             .batch = SAMPLES,
-                                             .shards = 1,
-                                             .real = LK_F32,
-                                             .few_samples = true};
+    LK_TRY(lk_choices_create(LK_MATH_NORMAL, &config.choices));
+    LK_TRY_OUT(lk_choices_prefer(config.choices, algorithm));
     LK_TRY_OUT(lk_replica_create(&config, &replica));
     LK_TRY_OUT(lk_replica_build(replica));
     LK_TRY_OUT(lk_replica_init_weights(replica, 3));
-    fill(replica, &net);
+    fill(replica, net);
     LK_TRY_OUT(lk_replica_load(replica, 0, SAMPLES));
     LK_TRY_OUT(lk_replica_forward(replica, 0));
     LK_TRY_OUT(lk_replica_wait_slot(replica, 0));
     status = lk_device_finish(device);
 out:
     lk_replica_destroy(replica);
+    lk_choices_destroy(config.choices);
+    return status;
+}
+
+enum lk_status run_planes(struct lk_device *device)
+{
+    static const char *const algorithms[] = {"planes direct", "winograd2", "winograd4"};
+    struct network net = {0};
+    enum lk_status status;
+    LK_TRY_OUT(lk_graph_create(&net.graph));
+    LK_TRY_OUT(make_network(&net));
+    for (int i = 0; i < 3; i++)
+        LK_TRY_OUT(run_with(device, &net, algorithms[i]));
+out:
     lk_graph_destroy(net.graph);
     return status == LK_OK ? LK_OK : lk_fail_within(status, "images in plane tiles");
 }

@@ -334,6 +334,20 @@ static const struct op_case cases[] = {
      .x = {OP_SHAPE(7, 9, 20)}, .samples = 2, .planes = true, .thorough = true},
     {"conv2d", "filters=35 groups=35 kernel=3,5 stride=2 padding=same",
      .x = {OP_SHAPE(35, 7, 40)}, .samples = 1, .planes = true},
+    /* Winograd's algorithm in them; many channels: several strips */
+    {"conv2d", "filters=20 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(5, 13, 9)},
+     .samples = 2, .planes = true, .algorithm = "winograd2", .integers = true,
+     .thorough = true},
+    {"conv2d", "filters=3 kernel=3 bias=false", .x = {OP_SHAPE(300, 70, 40)}, .samples = 1,
+     .planes = true, .algorithm = "winograd2", .integers = true},
+    {"conv2d", "filters=20 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(5, 13, 9)},
+     .samples = 2, .planes = true, .algorithm = "winograd4", .tolerance = WINOGRAD4,
+     .thorough = true},
+    {"conv2d", "filters=9 kernel=3 padding=1,2,0,3 pool=true activation=relu",
+     .x = {OP_SHAPE(3, 21, 75)}, .samples = 2, .planes = true, .algorithm = "winograd4",
+     .tolerance = WINOGRAD4},
+    {"conv2d", "filters=3 kernel=3", .x = {OP_SHAPE(300, 70, 40)}, .samples = 1, .planes = true,
+     .algorithm = "winograd4", .tolerance = WINOGRAD4},
 
     /* Winograd. F(2x2) is exact with whole numbers; F(4x4) divides by 6. */
     {"conv2d", "filters=9 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(5, 7, 10)},

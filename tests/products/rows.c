@@ -12,7 +12,8 @@ enum { BATCH = 24, SHARDS = 2, MOST_ROWS = 64 };
 static const struct subject {
     const char *name;
     int64_t groups, channels, filters, height, width, kernel, pad, stride;
-    bool is_matrix, planes; /* planes: plane tiles, of images without dead lanes */
+    bool is_matrix, planes; /* planes: plane tiles, of images without dead lanes, or of numbers
+                             * that lie in every lane */
 } subjects[] = {
     {"few channels", 1, 3, 5, 6, 7, 3, 1, 1, false, false},
     {"3x3", 1, 20, 50, 6, 5, 3, 1, 1, false, false},
@@ -22,6 +23,8 @@ static const struct subject {
     {"strides", 1, 6, 10, 9, 8, 3, 1, 2, false, false},
     {"depthwise", 6, 1, 1, 7, 6, 3, 1, 1, false, false},
     {"matrix", 1, 30, 21, 1, 1, 1, 0, 1, true, false},
+    {"planes matrix", 1, 30, 150, 1, 1, 1, 0, 1, true, true},
+    {"planes few units", 1, 30, 5, 1, 1, 1, 0, 1, true, true},
     {"planes", 1, 20, 50, 8, 8, 3, 1, 1, false, true},
     {"planes 1x1", 2, 24, 28, 4, 8, 1, 0, 1, false, true},
     {"planes depthwise", 6, 1, 1, 8, 8, 3, 1, 1, false, true},
@@ -86,8 +89,10 @@ static void draw(struct scene *s)
     for (int i = 0; i < INPUTS; i++) {
         const size_t bytes = (size_t)s->count[i] * sizeof(float);
         s->numbers[i] = zeros(s->count[i], sizeof(float));
+        const bool is_spread = i == X && s->subject->planes && s->subject->is_matrix;
         for (int64_t j = 0; j < s->count[i]; j++) {
-            state = state * 1664525u + 1013904223u;
+            if (!is_spread || j % s->lanes == 0)
+                state = state * 1664525u + 1013904223u;
             s->numbers[i][j] = (float)(state >> 8) / (1 << 23) - 1;
         }
         assert_ok(lk_buffer_create(s->on, bytes, &s->buffers[i]));
@@ -143,7 +148,7 @@ static void begin(struct scene *s, struct lk_device *on, const struct subject *s
                         .tiling = subject->planes
                                       ? lk_tiling_make_planes(lk_device_info(on), BATCH)
                                       : lk_tiling_make(lk_device_info(on), BATCH, SHARDS)};
-    s->lanes = subject->planes ? 1 : s->tiling.lanes;
+    s->lanes = subject->planes && !subject->is_matrix ? 1 : s->tiling.lanes;
     const struct lk_product_axis *y = &s->shape.axis[0], *x = &s->shape.axis[1];
     const int64_t samples = s->tiling.tiles * s->lanes;
     s->count[X] = samples * subject->groups * subject->channels * y->in * x->in;

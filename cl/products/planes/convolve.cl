@@ -7,13 +7,15 @@
  *   planes_pool      y = the largest of 2x2 pixels of x
  *
  * x, y: [tiles][all channels][vectors][VECTOR]. Sums run over c, r, s. -D: as lib/planes.cl;
- * FILTERS: of a block, whose sums are in registers; RELU, ADDS: 0 or 1. Group ids: arrange:
+ * FILTERS: of a block, whose sums are in registers; RELU, ADDS: finish.cl. Group ids: arrange:
  * 0: column of taps, 1: channel, 2: tile; convolve: 0: run of vectors, 1: run of blocks of
  * filters, 2: group of a tile; pool: 0: channel, 1: tile.
  */
+#include "lib/hints.cl"
 #include "lib/real.cl"
 #include "products/planes/args.h"
 #include "lib/planes.cl"
+#include "products/planes/finish.cl"
 
 KERNEL void planes_arrange(__global const real *restrict x, __global real *restrict arranged,
                            struct lk_planes a)
@@ -24,13 +26,7 @@ KERNEL void planes_arrange(__global const real *restrict x, __global real *restr
                  arranged + plane * ARRANGED(&a) + s * a.copy, s, 0);
 }
 
-INLINE V finish(V sum, __global const V *more)
-{
-#if ADDS
-    sum += *more;
-#endif
-    return RELU ? (sum < (V)0 ? (V)0 : sum) : sum;
-}
+#define WEIGHTS_AHEAD 1024 /* reals: those of large layers come from memory */
 
 #define BLOCK_ARGS                                                                             \
     const struct lk_plane_product *a, __global const real *x, __global const real *w,          \
@@ -53,6 +49,7 @@ INLINE V finish(V sum, __global const V *more)
                 UNROLL                                                                         \
                 for (int s = 0; s < TAPS_X; s++, w += FILTERS) {                               \
                     V v[COUNT];                                                                \
+                    PREFETCH(w + WEIGHTS_AHEAD);                                               \
                     UNROLL                                                                     \
                     for (int j = 0; j < COUNT; j++)                                            \
                         v[j] = ROW_LOAD(row + s * a->copy + j * VECTOR);                       \
@@ -109,11 +106,12 @@ KERNEL void planes_convolve(__global const real *x,
     const int end = min(first + (int)a.vectors_each, (int)a.out_vectors);
     const int group = get_group_id(2) % a.groups, from = get_group_id(1) * a.blocks_each;
     __global const real *shift = packed + a.groups * blocks * panel;
-    x += (size_t)get_group_id(2) * a.channels * a.x_plane;
+    x += (size_t)get_group_id(2) * a.x_group;
+    y += (size_t)get_group_id(2) * (a.y_group / VECTOR);
+    more += (size_t)get_group_id(2) * (a.y_group / VECTOR);
     for (int b = from; b < min(from + (int)a.blocks_each, blocks); b++) {
         const size_t block = (size_t)group * blocks + b;
-        const size_t to =
-            ((size_t)get_group_id(2) * a.filters + b * FILTERS) * a.out_vectors;
+        const size_t to = (size_t)b * FILTERS * a.out_vectors;
         convolve(&a, x, packed + block * panel, shift + block * FILTERS, more + to, y + to,
                  first, end, a.filters - b * FILTERS);
     }

@@ -8,6 +8,7 @@
 #include "lib/real.cl"
 #include "products/planes/args.h"
 #include "lib/planes.cl"
+#include "products/planes/finish.cl"
 
 #define TAPS (TAPS_Y * TAPS_X)
 
@@ -22,10 +23,7 @@ INLINE void convolve(const struct lk_planes *a, __global const real *x, __global
                 sum = FMA((V)w[r * TAPS_X + s],
                           ROW_LOAD(x + TAP_AT(a, r, s) + i * VECTOR), sum);
         }
-#if ADDS
-        sum += more[i];
-#endif
-        y[i] = RELU ? (sum < (V)0 ? (V)0 : sum) : sum;
+        y[i] = finish(sum, more + i);
     }
 }
 

@@ -23,7 +23,7 @@
 #include "products/winograd/args.h"
 #include "lib/put.cl"
 #include "lib/greatest.cl"
-#include "products/winograd/transforms.cl"
+#include "lib/winograd.cl"
 #include "products/winograd/inputs.cl"
 #include "products/winograd/outputs.cl"
 

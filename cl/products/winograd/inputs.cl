@@ -1,4 +1,4 @@
-/* The inputs of a Winograd tile, transformed. Needs lib/real.cl, transforms.cl.
+/* The inputs of a Winograd tile, transformed. Needs lib/real.cl, lib/winograd.cl.
  *
  * source: 0: x itself; 1: x where y > 0; 2: x of a 2x2 max-pool, expanded by the numbers `at`.
  * Always a constant, so that the compiler leaves out the others.

@@ -1,4 +1,4 @@
-/* The outputs of a Winograd tile. Needs lib/put.cl, lib/greatest.cl, transforms.cl.
+/* The outputs of a Winograd tile. Needs lib/put.cl, lib/greatest.cl, lib/winograd.cl.
  * -D: POOL: a 2x2 max-pool follows; STREAM: outputs are written past the caches; TRANSPOSED, as
  *     fused.cl has it */
 

@@ -10,7 +10,7 @@
 #include "lib/hints.cl"
 #include "lib/real.cl"
 #include "products/winograd/args.h"
-#include "products/winograd/transforms.cl"
+#include "lib/winograd.cl"
 
 #define ROW (VECTOR / ROWS) /* input channels that a vector of weights holds */
 

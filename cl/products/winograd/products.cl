@@ -1,5 +1,5 @@
 /* What Winograd's weight gradient is made of on CPUs, see weights.cl. Needs
- * lib/hints.cl, lib/real.cl, lib/transpose.cl, transforms.cl, inputs.cl. -D:
+ * lib/hints.cl, lib/real.cl, lib/transpose.cl, lib/winograd.cl, inputs.cl. -D:
  * TILE; SOURCE; ROWS, COLUMNS: register block
  */
 /* Where the squares of a round lie. */

@@ -25,7 +25,7 @@
 #include "products/kernel/args.h"
 #include "products/winograd/args.h"
 #include "lib/transpose.cl"
-#include "products/winograd/transforms.cl"
+#include "lib/winograd.cl"
 #include "products/winograd/inputs.cl"
 #include "products/winograd/products.cl"
 

@@ -37,6 +37,8 @@ struct lk_product_shape {
     bool norm, adds; /* over plane tiles: batch normalization by moving averages, and the sum
                       * with another image, come before the relu */
     double epsilon;  /* of the normalization */
+    double most;     /* over plane tiles: relu with this upper bound; 0: without any */
+    bool silu;       /* over plane tiles: act is x / (1 + exp(-x)) */
     bool is_matrix;  /* images are of one pixel, and so are taps */
 };
 

@@ -37,7 +37,15 @@
         "planes depthwise", FORWARD, CPU, STRICT, STORED, "c r s", LK_ONLY) \
     ROW(planes/convolve, lk_planes_convolve, \
         "planes direct", FORWARD, CPU, STRICT, STORED, "c r s", LK_ONLY) \
+    ROW(planes/winograd, lk_planes_winograd, \
+        "winograd2 planes", FORWARD, CPU, NORMAL, STORED, "winograd2 planes", LK_ONLY, \
+        .tile = 2) \
+    ROW(planes/winograd, lk_planes_winograd, \
+        "winograd4 planes", FORWARD, CPU, NORMAL, STORED, "winograd4 planes", LK_ONLY, \
+        .tile = 4) \
     \
+    ROW(planes/matrix, lk_planes_matrix, \
+        "matrix planes", FORWARD, CPU, STRICT, STORED, "c r s", LK_ONLY) \
     ROW(matrix/matrix, lk_matrix_product, \
         "matrix", FORWARD, ANY, STRICT, STORED, "c r s", LK_ONLY) \
     ROW(matrix/matrix, lk_matrix_product, \

@@ -16,9 +16,22 @@ struct lk_planes {
 struct lk_plane_product {
     lk_int groups, channels, filters; /* of one group */
     lk_int x_plane, copy;             /* reals from channel to channel, column to column */
+    lk_int x_group, y_group;          /* reals from group to group */
     lk_int row, phase;                /* and from row to row of taps, phase to phase */
     lk_int out_vectors;
     lk_int vectors_each, blocks_each;
+};
+
+/* A strip of Winograd tiles: `rows` rows of them, from row `first` on, `across` in each. */
+struct lk_plane_winograd {
+    lk_int first, rows, across;
+    lk_int width;                  /* reals of a row in scratch */
+    lk_int v_plane, m_plane;       /* reals from channel to channel, from filter to filter */
+    lk_int v_position, m_position; /* and from position to position: each in another set of a
+                                    * cache than the one before */
+    lk_int m_first, scratch;       /* in the workspace */
+    lk_int scratch_each;           /* reals of a group */
+    lk_int shift;                  /* where b begins in what is packed */
 };
 
 #endif

@@ -6,7 +6,9 @@
 
 enum {
     FILTERS = 8, /* of a block, with up to 3 vectors: 24 sums; half where vectors are short */
-    CACHED_REALS = 1 << 16, /* of x that a work-group reads again for each block */
+    MOST_VECTORS = 3,       /* of a block */
+    CACHED_REALS = 1 << 17, /* of x that a work-group reads again for each block: all of it */
+    RUN_REALS = 1 << 16,    /* or, where that is more, of a run of vectors */
     GROUPS = 16             /* work-groups that there are at least, if there can be */
 };
 
@@ -25,24 +27,30 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_product_j
     return setup->tiling.planes && !job->shape->is_matrix;
 }
 
+/* Of whole vectors, at the peak; weights that few of them share cost as much as two: the time
+ * to fetch them. */
 static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
 {
-    (void)setup;
-    return lk_product_adds(job->shape);
+    const struct lk_product_shape *s = job->shape;
+    const int64_t lanes = setup->tiling.lanes, pixels = s->axis[0].all_out * s->axis[1].all_out;
+    const int64_t vectors = lk_divide_up(pixels, lanes);
+    return lk_product_adds(s) / (double)pixels * (double)((vectors > 2 ? vectors : 2) * lanes);
 }
 
 /* Runs of vectors whose x stays in a core's caches, and runs of filters where these alone make
- * too few work-groups. They decide no bit. */
+ * too few work-groups. Each run reads all weights, so small planes are not cut. They decide no
+ * bit. */
 static void cut(const struct lk_product_setup *setup, struct convolve *s)
 {
     struct lk_plane_product *p = &s->product;
-    const int64_t vector = setup->tiling.vector;
-    const int64_t of_vector = p->channels * s->planes.taps_x * vector;
+    const int64_t of_vector = p->channels * s->planes.taps_x * setup->tiling.vector;
     const int64_t blocks = lk_divide_up(p->filters, s->weights.block);
-    int64_t runs = lk_divide_up(p->out_vectors * of_vector, CACHED_REALS);
-    runs = lk_least(runs, lk_divide_up(p->out_vectors, 3));
+    const int64_t whole = RUN_REALS / of_vector / MOST_VECTORS * MOST_VECTORS;
+    p->vectors_each = p->out_vectors * of_vector <= CACHED_REALS ? p->out_vectors
+                      : whole > 0                                ? whole
+                                                                 : MOST_VECTORS;
+    const int64_t runs = lk_divide_up(p->out_vectors, p->vectors_each);
     const int64_t others = runs * p->groups * setup->tiling.tiles;
-    p->vectors_each = lk_divide_up(p->out_vectors, runs);
     p->blocks_each = lk_divide_up(blocks, lk_least(blocks, lk_divide_up(GROUPS, others)));
 }
 
@@ -59,13 +67,16 @@ static void describe(const struct lk_product_setup *setup, struct convolve *s)
                                            .row = planes->out_w,
                                            .phase = planes->rows * planes->out_w,
                                            .out_vectors = planes->out_vectors};
+    s->product.x_group = s->product.channels * s->product.x_plane;
+    s->product.y_group = s->product.filters * planes->out_vectors * lanes;
     cut(setup, s);
 }
 
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
                               void **state)
 {
-    char geometry[LK_PLANES_BYTES], text[LK_PLANES_BYTES + 64];
+    char geometry[LK_PLANES_BYTES], end[LK_FINISH_BYTES];
+    char text[LK_PLANES_BYTES + LK_FINISH_BYTES + 32];
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct convolve), state));
     struct convolve *s = *state;
     s->shape = *job->shape;
@@ -82,8 +93,9 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     if (s->shape.pool)
         job->count += planes * s->shape.filters * s->planes.out_vectors * setup->tiling.lanes;
     lk_planes_print(&s->planes, geometry);
-    snprintf(text, sizeof text, "%s -DFILTERS=%lld -DRELU=%d -DADDS=%d", geometry,
-             (long long)s->weights.block, s->shape.relu, s->shape.adds);
+    lk_planes_print_finish(&s->shape, end);
+    snprintf(text, sizeof text, "%s -DFILTERS=%lld %s", geometry, (long long)s->weights.block,
+             end);
     LK_TRY(lk_plane_weights_prepare(setup, job, &s->weights));
     static const char source[] = "products/planes/convolve";
     LK_TRY(lk_product_kernel(setup, source, "planes_convolve", text, &s->convolve));
@@ -91,18 +103,6 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
         LK_TRY(lk_product_kernel(setup, source, "planes_arrange", text, &s->arrange));
     return s->shape.pool ? lk_product_kernel(setup, source, "planes_pool", text, &s->pool)
                          : LK_OK;
-}
-
-static enum lk_status enqueue_pool(const struct lk_product_setup *setup,
-                                   const struct convolve *s, const struct lk_product_run *run)
-{
-    const struct lk_planes *g = &s->planes;
-    const int64_t lanes = setup->tiling.lanes;
-    const struct lk_grid grid = {{s->shape.groups * s->shape.filters, setup->tiling.tiles, 1},
-                                 1};
-    return LK_ENQUEUE(s->pool, grid, LK_BUF(run->workspace), LK_INT(s->y_first), LK_BUF(run->y),
-                      LK_INT(g->out_h), LK_INT(g->out_w), LK_INT(s->planes.out_vectors * lanes),
-                      LK_INT(lk_divide_up(g->out_h / 2 * (g->out_w / 2), lanes) * lanes));
 }
 
 static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
@@ -124,7 +124,13 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                       LK_BUF(run->packed), LK_BUF(run->more),
                       LK_BUF(s->pool ? run->workspace : run->y),
                       LK_INT(s->pool ? s->y_first : 0), LK_STRUCT(p)));
-    return s->pool ? enqueue_pool(setup, s, run) : LK_OK;
+    const int64_t filters = p->groups * p->filters;
+    struct lk_planes pooled = s->planes;
+    pooled.in_h = pooled.out_h;
+    pooled.in_w = pooled.out_w;
+    pooled.in_vectors = pooled.out_vectors;
+    return s->pool ? lk_planes_enqueue_pool(setup, s->pool, &pooled, filters, s->y_first, run)
+                   : LK_OK;
 }
 
 const struct lk_product_verbs lk_planes_convolve = {

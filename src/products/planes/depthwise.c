@@ -30,7 +30,8 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
                               void **state)
 {
-    char geometry[LK_PLANES_BYTES], text[LK_PLANES_BYTES + 64];
+    char geometry[LK_PLANES_BYTES], end[LK_FINISH_BYTES];
+    char text[LK_PLANES_BYTES + LK_FINISH_BYTES];
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct depthwise), state));
     struct depthwise *s = *state;
     s->shape = *job->shape;
@@ -40,8 +41,8 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     job->count = setup->tiling.tiles * lk_divide_up(s->shape.groups, s->each) *
                  lk_planes_arranged(&s->planes);
     lk_planes_print(&s->planes, geometry);
-    snprintf(text, sizeof text, "%s -DRELU=%d -DADDS=%d", geometry, s->shape.relu,
-             s->shape.adds);
+    lk_planes_print_finish(&s->shape, end);
+    snprintf(text, sizeof text, "%s %s", geometry, end);
     LK_TRY(lk_plane_weights_prepare(setup, job, &s->weights));
     return lk_product_kernel(setup, "products/planes/depthwise", "planes_depthwise", text,
                              &s->kernel);

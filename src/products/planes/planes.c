@@ -38,6 +38,13 @@ void lk_planes_print(const struct lk_planes *planes, char text[LK_PLANES_BYTES])
              (long long)g->stride_x, (long long)g->gap_y, (long long)g->gap_x);
 }
 
+void lk_planes_print_finish(const struct lk_product_shape *shape, char text[LK_FINISH_BYTES])
+{
+    const int function = shape->silu ? 3 : !shape->relu ? 0 : shape->most > 0 ? 2 : 1;
+    snprintf(text, LK_FINISH_BYTES, "-DRELU=%d -DADDS=%d -DMOST=%.17e", function, shape->adds,
+             shape->most);
+}
+
 int64_t lk_planes_arranged(const struct lk_planes *planes)
 {
     return planes->taps_x * planes->copy;
@@ -86,4 +93,18 @@ enum lk_status lk_plane_weights_enqueue(const struct lk_plane_weights *weights,
                       LK_BUF(run->norm[LK_NORM_MEAN]), LK_BUF(run->norm[LK_NORM_VARIANCE]),
                       LK_REAL(s->epsilon), LK_BUF(run->packed), LK_INT(s->groups),
                       LK_INT(weights_of(s)), LK_INT(s->filters));
+}
+
+enum lk_status lk_planes_enqueue_pool(const struct lk_product_setup *setup,
+                                      struct lk_kernel *kernel, const struct lk_planes *planes,
+                                      int64_t count, int64_t first,
+                                      const struct lk_product_run *run)
+{
+    const int64_t lanes = setup->tiling.lanes;
+    const int64_t pixels = planes->in_h / 2 * (planes->in_w / 2);
+    const struct lk_grid grid = {{count, setup->tiling.tiles, 1}, 1};
+    return LK_ENQUEUE(kernel, grid, LK_BUF(run->workspace), LK_INT(first), LK_BUF(run->y),
+                      LK_INT(planes->in_h), LK_INT(planes->in_w),
+                      LK_INT(planes->in_vectors * lanes),
+                      LK_INT(lk_divide_up(pixels, lanes) * lanes));
 }

@@ -10,11 +10,18 @@
 struct lk_planes lk_planes_of(const struct lk_tiling *tiling,
                               const struct lk_product_axis axis[2]);
 
-/* The options of lib/planes.cl; reals of an arranged plane; whether planes need no arranging.
- */
+/* The options of lib/planes.cl. */
 enum { LK_PLANES_BYTES = 160 };
 void lk_planes_print(const struct lk_planes *planes, char text[LK_PLANES_BYTES]);
+
+/* Those of products/planes/finish.cl. */
+enum { LK_FINISH_BYTES = 64 };
+void lk_planes_print_finish(const struct lk_product_shape *shape, char text[LK_FINISH_BYTES]);
+
+/* Reals of an arranged plane. */
 int64_t lk_planes_arranged(const struct lk_planes *planes);
+
+/* Whether planes need no arranging. */
 bool lk_planes_are_direct(const struct lk_planes *planes);
 
 /* Weights that are packed once, until they change. */
@@ -31,5 +38,13 @@ LK_MUST_CHECK enum lk_status lk_plane_weights_prepare(const struct lk_product_se
 /* Packs, where run->weights_are_new. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_plane_weights_enqueue(const struct lk_plane_weights *weights,
                                                       const struct lk_product_run *run);
+
+/* By the kernel planes_pool: y of `count` planes, in_h x in_w of `planes`, which lie in the
+ * workspace from `first` on. Enqueues. */
+LK_MUST_CHECK enum lk_status lk_planes_enqueue_pool(const struct lk_product_setup *setup,
+                                                    struct lk_kernel *kernel,
+                                                    const struct lk_planes *planes,
+                                                    int64_t count, int64_t first,
+                                                    const struct lk_product_run *run);
 
 #endif

@@ -1,0 +1,233 @@
+/* Winograd's algorithm over plane tiles, a strip of rows of Winograd tiles at a time. See
+ * cl/products/planes/winograd.cl. */
+#include "products/planes/planes.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+enum {
+    FILTERS = 8,          /* of a block of products, as in convolve.c */
+    MOST_VECTORS = 3,     /* and its vectors */
+    GROUPS = 16,          /* work-groups that there are at least, if there can be */
+    STRIP_REALS = 1 << 21 /* of transformed inputs and outputs that stay in the caches */
+};
+
+struct winograd {
+    struct lk_product_shape shape;
+    struct lk_planes in, out; /* in: as rows of Winograd tiles read it; out: in_* are y's */
+    struct lk_plane_winograd g;
+    int64_t down, positions;
+    int64_t strip;                       /* rows of Winograd tiles */
+    int64_t block, y_first;              /* y_first: of y before the pool, in the workspace */
+    int64_t channels_each, filters_each; /* of a work-group */
+    struct lk_kernel *pack, *inputs, *products, *outputs, *pool;
+};
+
+static bool fits(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    const struct lk_product_shape *s = job->shape;
+    for (int i = 0; i < 2; i++)
+        if (s->axis[i].taps != 3 || s->axis[i].stride != 1 || s->axis[i].gap != 1)
+            return false;
+    return setup->tiling.planes && !s->is_matrix && s->groups == 1;
+}
+
+/* Weights that few vectors share cost as much as two of these: the time to fetch them. Products
+ * at 0.8 of the peak; transforms at 6 vectors of multiply-adds a position. */
+static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    const struct lk_product_shape *s = job->shape;
+    const int64_t tile = job->product->tile, lanes = setup->tiling.lanes;
+    const int64_t down = lk_divide_up(s->axis[0].all_out, tile);
+    const int64_t across = lk_divide_up(s->axis[1].all_out, tile);
+    const int64_t vectors = lk_divide_up(down * across, lanes);
+    const double products = (double)(s->channels * s->filters);
+    const double transforms =
+        6 * (double)(down * lk_divide_up(across, lanes) * (s->channels + s->filters));
+    return (double)((tile + 2) * (tile + 2) * lanes) *
+           (products * (double)(vectors > 2 ? vectors : 2) / 0.8 + transforms);
+}
+
+/* Strips of whole vectors of y. */
+static void cut(const struct lk_product_setup *setup, int64_t tile, struct winograd *w)
+{
+    const int64_t lanes = setup->tiling.lanes, whole = lk_divide_up(lanes, tile);
+    const int64_t row = w->positions * w->g.across * (w->shape.channels + w->shape.filters);
+    const int64_t rows = STRIP_REALS / row / whole * whole;
+    w->strip = lk_least(w->down, rows > 0 ? rows : whole);
+    w->g.width = lk_divide_up((w->g.across + lanes) * tile + lanes, lanes) * lanes;
+    w->g.v_plane = (lk_divide_up(w->strip * w->g.across, lanes) + 1) * lanes;
+    w->in.rows = w->strip * tile + 2;
+    w->in.copy = lk_divide_up(w->in.rows * w->in.out_w + 2 * lanes, lanes) * lanes;
+    w->channels_each = lk_divide_up(w->shape.channels, lk_least(w->shape.channels, GROUPS));
+    w->filters_each = lk_divide_up(w->shape.filters, lk_least(w->shape.filters, GROUPS));
+}
+
+/* Reals of scratch of a work-group. */
+static int64_t scratch_of(const struct winograd *w, int64_t tile, int64_t lanes)
+{
+    const int64_t in = w->in.copy + w->g.width + tile * lanes;
+    const int64_t rows = w->strip * tile;
+    const int64_t out = (rows + 1) * w->g.width + rows * w->out.in_w + 2 * lanes;
+    return lk_divide_up(in > out ? in : out, lanes) * lanes;
+}
+
+static void describe(const struct lk_product_setup *setup, int64_t tile, struct winograd *w)
+{
+    const struct lk_product_shape *s = &w->shape;
+    const int64_t lanes = setup->tiling.lanes;
+    w->in = lk_planes_of(&setup->tiling, s->axis);
+    w->out = w->in;
+    w->out.in_h = w->in.out_h;
+    w->out.in_w = w->in.out_w;
+    w->out.in_vectors = w->in.out_vectors;
+    w->positions = (tile + 2) * (tile + 2);
+    w->down = lk_divide_up(w->out.in_h, tile);
+    w->g.across = lk_divide_up(w->out.in_w, tile);
+    w->in.out_w = w->g.across * tile + 2;
+    w->in.phases = 1;
+    w->block =
+        setup->tiling.vector * (int)lk_dtype_bytes(setup->real) < 64 ? FILTERS / 2 : FILTERS;
+    cut(setup, tile, w);
+    w->g.scratch_each = scratch_of(w, tile, lanes);
+    w->g.shift =
+        w->positions * lk_divide_up(s->filters, w->block) * w->block * (s->channels + 1);
+}
+
+/* An odd number of vectors, `count` reals at least. */
+static int64_t apart(int64_t count, int64_t lanes)
+{
+    return (lk_divide_up(count, lanes) | 1) * lanes;
+}
+
+/* Places of what is in the workspace; returns how long it is. */
+static int64_t place(const struct lk_product_setup *setup, struct winograd *w)
+{
+    const struct lk_product_shape *s = &w->shape;
+    const int64_t samples = setup->tiling.tiles, lanes = setup->tiling.lanes;
+    const int64_t m_plane = w->g.v_plane - lanes;
+    w->g.v_position = apart(s->channels * w->g.v_plane, lanes);
+    w->g.m_position = apart(s->filters * m_plane, lanes);
+    w->g.m_first = samples * w->positions * w->g.v_position;
+    w->g.scratch = w->g.m_first + samples * w->positions * w->g.m_position + lanes;
+    w->y_first = w->g.scratch + samples * GROUPS * w->g.scratch_each;
+    return w->y_first + (s->pool ? samples * s->filters * w->out.in_vectors * lanes : 0);
+}
+
+static enum lk_status prepare_kernels(const struct lk_product_setup *setup, int tile,
+                                      struct winograd *w)
+{
+    static const char source[] = "products/planes/winograd";
+    static const char direct[] = "products/planes/convolve";
+    static const char one[] =
+        "-DTAPS_Y=1 -DTAPS_X=1 -DSTRIDE_Y=1 -DSTRIDE_X=1 -DGAP_Y=1 -DGAP_X=1";
+    const struct lk_product_shape *s = &w->shape;
+    char end[LK_FINISH_BYTES], text[256];
+    lk_planes_print_finish(s, end);
+    snprintf(text, sizeof text, "%s -DTILE=%d -DFILTERS=%d -DNORM=%d %s", one, tile,
+             (int)w->block, s->norm, end);
+    LK_TRY(lk_product_kernel(setup, source, "planes_winograd_pack", text, &w->pack));
+    LK_TRY(lk_product_kernel(setup, source, "planes_winograd_inputs", text, &w->inputs));
+    LK_TRY(lk_product_kernel(setup, source, "planes_winograd_outputs", text, &w->outputs));
+    snprintf(text, sizeof text, "%s -DFILTERS=%d -DRELU=0 -DADDS=0", one, (int)w->block);
+    LK_TRY(lk_product_kernel(setup, direct, "planes_convolve", text, &w->products));
+    return s->pool ? lk_product_kernel(setup, direct, "planes_pool", text, &w->pool) : LK_OK;
+}
+
+static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
+                              void **state)
+{
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct winograd), state));
+    struct winograd *w = *state;
+    w->shape = *job->shape;
+    describe(setup, job->product->tile, w);
+    job->count = place(setup, w);
+    job->packed = w->g.shift + lk_divide_up(w->shape.filters, w->block) * w->block;
+    return prepare_kernels(setup, job->product->tile, w);
+}
+
+static enum lk_status enqueue_pack(const struct winograd *w, const struct lk_product_run *run)
+{
+    const struct lk_product_shape *s = &w->shape;
+    const struct lk_grid grid = {{lk_divide_up(s->filters, w->block), 1, 1}, 1};
+    return LK_ENQUEUE(w->pack, grid, LK_BUF(run->w), LK_BUF(run->bias),
+                      LK_BUF(run->norm[LK_NORM_GAMMA]), LK_BUF(run->norm[LK_NORM_BETA]),
+                      LK_BUF(run->norm[LK_NORM_MEAN]), LK_BUF(run->norm[LK_NORM_VARIANCE]),
+                      LK_REAL(s->epsilon), LK_BUF(run->packed), LK_INT(s->channels),
+                      LK_INT(s->filters));
+}
+
+/* m of v: the positions are groups of a convolution with one tap. */
+static enum lk_status enqueue_products(const struct lk_product_setup *setup,
+                                       const struct winograd *w, int64_t vectors,
+                                       const struct lk_product_run *run)
+{
+    const int64_t blocks = lk_divide_up(w->shape.filters, w->block);
+    const int64_t of_vector = w->shape.channels * setup->tiling.lanes;
+    const int64_t cached = (1 << 16) / of_vector / MOST_VECTORS * MOST_VECTORS;
+    const struct lk_plane_product p = {.groups = w->positions,
+                                       .channels = w->shape.channels,
+                                       .filters = w->shape.filters,
+                                       .x_plane = w->g.v_plane,
+                                       .x_group = w->g.v_position,
+                                       .y_group = w->g.m_position,
+                                       .out_vectors = vectors,
+                                       .vectors_each = cached > 0 ? cached : MOST_VECTORS,
+                                       .blocks_each = blocks};
+    const struct lk_grid grid = {
+        {lk_divide_up(vectors, p.vectors_each), 1, setup->tiling.tiles * w->positions}, 1};
+    return LK_ENQUEUE(w->products, grid, LK_BUF(run->workspace), LK_BUF(run->packed),
+                      LK_BUF(NULL), LK_BUF(run->workspace), LK_INT(w->g.m_first),
+                      LK_STRUCT(&p));
+}
+
+/* Rows of Winograd tiles from `first` on. */
+static enum lk_status enqueue_strip(const struct lk_product_setup *setup,
+                                    const struct winograd *w, int64_t first, int tile,
+                                    const struct lk_product_run *run)
+{
+    const struct lk_product_shape *s = &w->shape;
+    const int64_t lanes = setup->tiling.lanes, samples = setup->tiling.tiles;
+    struct lk_plane_winograd g = w->g;
+    struct lk_planes in = w->in;
+    g.first = first;
+    g.rows = lk_least(w->strip, w->down - first);
+    g.m_plane = lk_divide_up(g.rows * g.across, lanes) * lanes;
+    in.pad_y -= first * tile;
+    const struct lk_grid ins = {{lk_divide_up(s->channels, w->channels_each), samples, 1}, 1};
+    const struct lk_grid outs = {{lk_divide_up(s->filters, w->filters_each), samples, 1}, 1};
+    LK_TRY(LK_ENQUEUE(w->inputs, ins, LK_BUF(run->x), LK_BUF(run->workspace), LK_STRUCT(&in),
+                      LK_STRUCT(&g), LK_INT(s->channels), LK_INT(w->channels_each)));
+    LK_TRY(enqueue_products(setup, w, g.m_plane / lanes, run));
+    return LK_ENQUEUE(w->outputs, outs, LK_BUF(run->workspace), LK_BUF(run->packed),
+                      LK_BUF(run->more), LK_BUF(s->pool ? run->workspace : run->y),
+                      LK_INT(s->pool ? w->y_first : 0), LK_STRUCT(&w->out), LK_STRUCT(&g),
+                      LK_INT(s->filters), LK_INT(w->filters_each));
+}
+
+static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
+                              const struct lk_product_run *run)
+{
+    struct winograd *w = state;
+    const int tile = (int)((w->in.out_w - 2) / w->g.across);
+    if (run->weights_are_new)
+        LK_TRY(enqueue_pack(w, run));
+    for (int64_t first = 0; first < w->down; first += w->strip)
+        LK_TRY(enqueue_strip(setup, w, first, tile, run));
+    return w->pool ? lk_planes_enqueue_pool(setup, w->pool, &w->out, w->shape.filters,
+                                            w->y_first, run)
+                   : LK_OK;
+}
+
+static void release(void *state)
+{
+    struct winograd *w = state;
+    lk_kernel_destroy(w->pack);
+    lk_kernel_destroy(w->inputs);
+    lk_kernel_destroy(w->products);
+    lk_kernel_destroy(w->outputs);
+    lk_kernel_destroy(w->pool);
+}
+
+const struct lk_product_verbs lk_planes_winograd = {
+    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue, .release = release};
