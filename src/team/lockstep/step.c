@@ -39,6 +39,7 @@ void lk_team_send_end(struct lk_team *team, struct lk_worker *worker, bool weigh
         .ticket = team->queue.ticket,
         .lr = step->lr,
         .weights = weights,
+        .keeps_gradient = step->keeps_gradient && worker == lk_team_lead(team),
     };
     lk_worker_send(worker, &command);
 }
