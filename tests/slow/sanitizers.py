@@ -111,7 +111,7 @@ class Checked(unittest.TestCase):
                 found = re.search(r'listening at (http://[0-9.:]+)', line)
                 if found:
                     break
-            body = json.dumps({'instances': [[[[0.5]] * 28] * 28]}).encode()
+            body = json.dumps({'instances': [[[[128]] * 28] * 28]}).encode()
             answers = []
 
             def ask():
