@@ -47,60 +47,73 @@ static enum lk_status each_param(void *trainer, void *context,
     return lk_team_call(((struct lk_trainer *)trainer)->team, read_params, &reading);
 }
 
-/* The mean over the batch of a parameter's gradient in the last step, of which the replica has
- * the sum of each shard: [shards][stride]. */
-static void sum_gradient(const struct lk_param *param, const float *shards, int64_t stride,
-                         int count, double samples, float *mean)
+/* The mean over the batch of a parameter's gradient in the last step; nothing where it has none
+ * that could be read. */
+static enum lk_status see_gradient(const struct reading *reading, struct lk_worker *worker,
+                                   int index, float *mean)
 {
-    for (int64_t i = 0; i < param->count; i++) {
-        double sum = 0;
-        for (int s = 0; s < count; s++)
-            sum += (double)shards[s * stride + param->offset + i];
-        mean[i] = (float)(sum / samples);
-    }
+    const struct lk_trainer *trainer = reading->trainer;
+    const struct lk_replica *any = lk_stepper_replica(worker->stepper);
+    const int place = lk_group_place_of_param(any, index);
+    const struct lk_param *param = lk_replica_param(lk_group_member(any, place), index);
+    const double scale = trainer->loss_scale > 0 ? trainer->loss_scale : 1;
+    const double samples =
+        scale * (double)trainer->steps[trainer->done % LK_COUNT(trainer->steps)].samples;
+    bool is_there = false;
+    LK_TRY(lk_stepper_read_gradient(worker->stepper, trainer->done, param, place, mean,
+                                    &is_there));
+    for (int64_t i = 0; i < param->count && is_there; i++)
+        mean[i] = (float)(mean[i] / samples);
+    return is_there ? reading->see(reading->context, param, mean) : LK_OK;
 }
 
 static enum lk_status read_gradients(void *context, struct lk_worker *worker)
 {
-    struct reading *reading = context;
-    const struct lk_trainer *trainer = reading->trainer;
-    struct lk_replica *replica = lk_stepper_replica(worker->stepper);
-    const int64_t stride = lk_replica_gradient_stride(replica),
-                  listed = lk_replica_listed_count(replica);
-    const size_t bytes = (size_t)(trainer->shards * stride) * sizeof(float);
-    const double scale = trainer->loss_scale > 0 ? trainer->loss_scale : 1;
-    const double samples =
-        scale * (double)trainer->steps[trainer->done % LK_COUNT(trainer->steps)].samples;
     const struct lk_param *param;
-    float *shards = malloc(bytes), *mean = malloc((size_t)stride * sizeof *mean);
-    enum lk_status status = shards && mean ? LK_OK : lk_fail_memory("gradients", bytes);
-    if (status == LK_OK)
-        status = lk_buffer_read(lk_replica_gradients(replica), 0, bytes, shards);
-    for (int i = 0; status == LK_OK && (param = lk_replica_param(replica, i)) != NULL; i++) {
-        if (!param->is_trainable || param->offset < listed)
-            continue;
-        sum_gradient(param, shards, stride, trainer->shards, samples, mean);
-        status = reading->see(reading->context, param, mean);
-    }
-    free(shards);
+    const struct lk_replica *any = lk_stepper_replica(worker->stepper);
+    int64_t most = 0;
+    for (int i = 0; (param = lk_replica_param(any, i)) != NULL; i++)
+        most = param->count > most ? param->count : most;
+    float *mean = malloc((size_t)most * sizeof *mean);
+    if (!mean)
+        return lk_fail_memory("gradients", (size_t)most * sizeof *mean);
+    enum lk_status status = LK_OK;
+    for (int i = 0; status == LK_OK && lk_replica_param(any, i); i++)
+        status = see_gradient(context, worker, i, mean);
     free(mean);
     return status;
 }
 
-/* A device alone has the gradients of all shards; others have their own ones alone, and one
- * that computes its batch in pieces those of the last piece. */
+/* Without lockstep no step has a gradient of its own. */
 static enum lk_status each_gradient(void *context, void *to,
                                     enum lk_status (*see)(void *, const struct lk_param *,
                                                           const float *))
 {
     struct lk_trainer *trainer = context;
     struct reading reading = {to, see, trainer};
-    const struct lk_worker *lead = lk_team_lead(trainer->team);
-    const struct lk_tiling *tiling = lk_replica_tiling(lk_stepper_replica(lead->stepper));
-    if (lk_team_devices(trainer->team) > 1 || lead->places > 1 || trainer->done == 0 ||
-        lk_world_size(trainer->world) > 1 || tiling->shards != trainer->shards)
+    if (trainer->settings->mode == LK_TRAIN_ASYNC || trainer->done == 0)
         return LK_OK;
     return lk_team_call(trainer->team, read_gradients, &reading);
+}
+
+/* Apart from those that devices read ahead, which are further on. */
+static enum lk_status open_batches(void *context, struct lk_batches **batches)
+{
+    const struct lk_trainer *trainer = context;
+    const struct lk_settings *s = trainer->settings;
+    int shape[3];
+    if (trainer->features.is_on)
+        return LK_OK;
+    lk_batches_shape(trainer->batches, shape);
+    const struct lk_batches_options options = {.size = (int)s->batch_size,
+                                               .seed = (uint64_t)s->seed,
+                                               .shuffle = s->shuffle,
+                                               .drop_remainder = s->drop_remainder,
+                                               .bucket = (int)s->bucket,
+                                               .height = shape[0],
+                                               .width = shape[1],
+                                               .pipeline = trainer->text};
+    return lk_batches_create(trainer->load.train, &options, batches);
 }
 
 enum lk_status lk_trainer_create_callbacks(struct lk_trainer *trainer)
@@ -122,12 +135,14 @@ enum lk_status lk_trainer_create_callbacks(struct lk_trainer *trainer)
         .ranks = lk_world_size(trainer->world),
         .is_first = is_first,
         .follows = follows,
+        .validation = trainer->load.validation,
         .has_validation = trainer->load.validation != NULL,
         .has_accuracy = trainer->has_accuracy,
         .own = s->own_callbacks,
         .own_count = is_first ? s->own_callback_count : 0,
         .each_param = each_param,
         .each_gradient = each_gradient,
+        .open_batches = open_batches,
         .trainer = trainer,
     };
     LK_TRY(lk_callbacks_create(s->callbacks, &site, &trainer->callbacks));

@@ -29,6 +29,7 @@ static void describe_step(void *context, int64_t number, struct lk_team_step *st
         .step = number,
         .samples = lk_batches_size(trainer->batches, number - 1),
         .lr = lr,
+        .keeps_gradient = lk_callbacks_see_gradient(trainer->callbacks, number),
     };
 }
 

@@ -349,7 +349,14 @@ class Files(CallbackTest):
         if subprocess.run([python, '-c', 'import tensorboard'], capture_output=True,
                           check=False).returncode != 0:
             self.skipTest('there is no Python package tensorboard')
-        for self.options in ['--shards', '4'], ['--precision', 'mixed']:
+        self.put('tiny.yaml', program.MODEL.replace(
+            '  - dense: {units: 10}', '  - {name: hidden, dense: {units: 16}}\n'
+            '  - {name: dense_1, dense: {units: 10}}'))
+        several = ['--device', '0*2', '--split', '1:1', '--shards', '4']
+        for self.options in (['--shards', '4'], ['--precision', 'mixed'],
+                             ['--shards', '4', '--set', 'accumulate=2'], several,
+                             [*several, '--precision', 'mixed'],
+                             ['--device', '0*2', '--place', 'hidden=1,dense_1=0']):
             self.train('--run', 'run', '--fresh', '--steps', '6', '--optimizer', 'sgd', '--lr',
                        '0.5', '--callback', 'tensorboard histograms=1', *self.options)
             done = subprocess.run([python, '-c', reader, self.path('run/tensorboard/train')],
@@ -358,7 +365,110 @@ class Files(CallbackTest):
             self.assertEqual(len(squares), 6)
             first, second = (self.weights('run', step) for step in (5, 6))
             moved = sum((a - b) ** 2 for a, b in zip(first, second))
-            self.assertAlmostEqual(squares[5] * 0.25 / moved, 1, 2)
+            self.assertAlmostEqual(squares[5] * 0.25 / moved, 1, 2, self.options)
+
+    def test_images(self):
+        """Of inputs and mistakes, as TensorBoard reads them; stopped or not, the same ones."""
+        for run in 'run', 'stopped':
+            options = ('--augment', 'rotate=20 brightness=0.5', '--device', '0*2',
+                       '--shards', '4')
+            board = 'tensorboard images=5'
+            if run == 'stopped':
+                self.fit(run, board, options=(*options, '--steps', '20'))
+            self.fit(run, board, epochs=2, options=options)
+        tensors = {}
+        for run in 'run', 'stopped':
+            for part in 'train', 'validation':
+                for record in records(self.path(f'{run}/tensorboard/{part}/'
+                                                'events.out.tfevents.0.lockstep')):
+                    event = dict(fields(record))
+                    for _, value in fields(event.get(5, b'')):
+                        value = dict(fields(value))
+                        if 8 in value:
+                            tensors.setdefault((run, part), []).append(
+                                (event[2], value[1].decode(), value[8], value[9]))
+        self.assertEqual(tensors['run', 'train'][1:], tensors['stopped', 'train'][1:])
+        self.assertEqual(tensors['run', 'validation'], tensors['stopped', 'validation'])
+        inputs = [item for item in tensors['run', 'train'] if item[1] == 'inputs']
+        self.assertEqual([step for step, *_ in inputs], [0, 1])
+        self.assertNotEqual(inputs[0][2], inputs[1][2])
+        worst = [item for item in tensors['run', 'validation'] if item[1] == 'mistakes']
+        self.assertEqual([step for step, *_ in worst], [0, 1])
+        for _, _, tensor, metadata in inputs + worst:
+            texts = [value for number, value in fields(tensor) if number == 8]
+            self.assertEqual(texts[:2], [b'28', b'28'])
+            self.assertEqual(len(texts), 7)
+            for image in texts[2:]:
+                self.assertEqual(image[:8] + image[12:24],
+                                 b'\x89PNG\r\n\x1a\nIHDR' + struct.pack('>II', 28, 28))
+            self.assertEqual(dict(fields(dict(fields(metadata))[1])), {1: b'images'})
+        names = [item for item in tensors['run', 'validation']
+                 if item[1] == 'mistakes_by_name']
+        table = dict(fields(names[1][2]))[8].decode().splitlines()
+        self.assertEqual(len(table), 2 + 5)
+        margins = [float(line.split('|')[4]) for line in table[2:]]
+        self.assertEqual(margins, sorted(margins, reverse=True))
+
+    def test_tensorboard_reads_settings(self):
+        """As a session of hyper-parameters, which ends where the run does."""
+        python = os.environ.get('LOCKSTEP_TEST_PYTHON', 'python3')
+        reader = ('import json, sys\n'
+                  'from tensorboard.backend.event_processing.event_accumulator import '
+                  'EventAccumulator\n'
+                  'from tensorboard.plugins.hparams import metadata\n'
+                  'found = EventAccumulator(sys.argv[1])\n'
+                  'found.Reload()\n'
+                  'tags = found.PluginTagToContent("hparams")\n'
+                  'begin = metadata.parse_session_start_info_plugin_data(\n'
+                  '    tags["_hparams_/session_start_info"])\n'
+                  'values = {k: v.string_value or v.number_value\n'
+                  '          for k, v in begin.hparams.items()}\n'
+                  'end = tags.get("_hparams_/session_end_info")\n'
+                  'end = end and metadata.parse_session_end_info_plugin_data(end).status\n'
+                  'print(json.dumps([values, end]))\n')
+        if subprocess.run([python, '-c', 'import tensorboard'], capture_output=True,
+                          check=False).returncode != 0:
+            self.skipTest('there is no Python package tensorboard')
+        self.fit('run', 'tensorboard', epochs=2)
+        self.fit('half', 'tensorboard', epochs=2,
+                 options=('--augment', 'rotate=20', '--callback',
+                                   'stop_at time=2000-01-01T00:00'), status=130)
+        for run, status in ('run', 1), ('half', None):
+            done = subprocess.run([python, '-W', 'error::UserWarning', '-c', reader,
+                                   self.path(run + '/tensorboard')], capture_output=True,
+                                  text=True, check=True)
+            values, end = json.loads(done.stdout)
+            self.assertEqual(end, status)
+            self.assertEqual((values['lr'], values['batch_size'], values['epochs']),
+                             (0.02, 32, 2))
+            self.assertEqual((values['optimizer'], values['data']), ('adam', DATA))
+            self.assertEqual(values.get('pipeline'),
+                             'rotate degrees=20' if run == 'half' else None)
+
+    def test_tensorboard_reads_images(self):
+        python = os.environ.get('LOCKSTEP_TEST_PYTHON', 'python3')
+        reader = ('import sys\n'
+                  'from tensorboard.backend.event_processing.event_accumulator import '
+                  'EventAccumulator\n'
+                  'from tensorboard.plugins.image import metadata\n'
+                  'for part, tag in ("train", "inputs"), ("validation", "mistakes"):\n'
+                  '    found = EventAccumulator(f"{sys.argv[1]}/{part}", {"tensors": 0})\n'
+                  '    found.Reload()\n'
+                  '    about = found.SummaryMetadata(tag)\n'
+                  '    assert about.plugin_data.plugin_name == metadata.PLUGIN_NAME\n'
+                  '    metadata.parse_plugin_metadata(about.plugin_data.content)\n'
+                  '    events = found.Tensors(tag)\n'
+                  '    print(tag, [e.step for e in events],\n'
+                  '          [len(e.tensor_proto.string_val) for e in events])\n')
+        if subprocess.run([python, '-c', 'import tensorboard'], capture_output=True,
+                          check=False).returncode != 0:
+            self.skipTest('there is no Python package tensorboard')
+        self.fit('run', 'tensorboard images=5', epochs=2)
+        done = subprocess.run([python, '-W', 'error::UserWarning', '-c', reader,
+                               self.path('run/tensorboard')], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.stdout, 'inputs [0, 1] [7, 7]\nmistakes [0, 1] [7, 7]\n',
+                         done.stderr)
 
     def weights(self, run, step):
         """All numbers of dense_1.weight after a step, of which a checkpoint is made."""

@@ -170,6 +170,33 @@ class Sweep(SweepTest):
         self.assertEqual(len(self.events('one/trial-0001', 'start')), 2)
         self.assertEqual(len(self.events('one/trial-0001', 'eval')), 400)
 
+    def test_lock_is_handed_over(self):
+        """Who starts a training may have locked its run directory for it."""
+        os.mkdir(self.path('run'))
+        folder = os.open(self.path('run'), os.O_RDONLY)
+        self.addCleanup(os.close, folder)
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        done = subprocess.run([PROGRAM, 'train', 'tiny.yaml', '--data', program.DATA, '--steps',
+                               '2', '--run', 'run'], cwd=self.folder, capture_output=True,
+                              text=True, pass_fds=[folder], check=False,
+                              env=self.environment(LOCKSTEP_RUN_LOCK=str(folder)))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn('another process', done.stderr)
+
+    def test_trial_of_an_earlier_sweep(self):
+        """What another process trains is not begun before that has ended."""
+        os.makedirs(self.path('grid/trial-0001'))
+        folder = os.open(self.path('grid/trial-0001'), os.O_RDONLY)
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        process = self.start('grid.yaml')
+        while not os.path.exists(self.path('grid/trial-0004/config.yaml')):
+            self.assertIsNone(process.poll())
+            time.sleep(0.05)
+        self.assertEqual(os.listdir(self.path('grid/trial-0001')), [])
+        os.close(folder)
+        self.assertEqual(process.wait(100), 0)
+        self.assertTrue(os.path.exists(self.path('grid/trial-0001/config.yaml')))
+
     def test_two_at_once(self):
         os.mkdir(self.path('grid'))
         folder = os.open(self.path('grid'), os.O_RDONLY)

@@ -208,6 +208,16 @@ class Pipe(WatchTest):
             time.sleep(0.002)
         self.assertGreater(len(seen), 3)
 
+    def test_waits(self):
+        """In a pipe too it says for what."""
+        process = subprocess.Popen([PROGRAM, 'watch', 'nowhere'], cwd=self.folder, text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, env=self.environment())
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertIn("waiting for 'nowhere'", process.stderr.readline())
+
     def test_signals(self):
         self.write('run', [step(1)])
         process = self.start('run')

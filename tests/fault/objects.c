@@ -1,5 +1,6 @@
-/* An OpenCL layer that counts objects: those that are made, and those that live at the end, go
- * as "KIND MADE LIVING" into the file that LOCKSTEP_OBJECTS names. */
+/* An OpenCL layer that counts objects: those that are made, those that live at the end, and the
+ * most that lived at a time go as "KIND MADE LIVING MOST" into the file that LOCKSTEP_OBJECTS
+ * names. Of events only those count that a call hands out. */
 #include "device/layer_info.h"
 
 #include <CL/cl_layer.h>
@@ -12,16 +13,20 @@ const char layer_name[] = "counts objects for Lockstep's tests";
 
 static const cl_icd_dispatch *target;
 
-enum kind { CONTEXTS, QUEUES, BUFFERS, PROGRAMS, KERNELS, KINDS };
-static const char *const names[] = {"contexts", "queues", "buffers", "programs", "kernels"};
-static atomic_long made[KINDS], living[KINDS];
+enum kind { CONTEXTS, QUEUES, BUFFERS, PROGRAMS, KERNELS, EVENTS, KINDS };
+static const char *const names[] = {"contexts", "queues",  "buffers",
+                                    "programs", "kernels", "events"};
+static atomic_long made[KINDS], living[KINDS], most[KINDS];
 
 static void count(enum kind kind, const void *object)
 {
     if (!object)
         return;
     atomic_fetch_add(&made[kind], 1);
-    atomic_fetch_add(&living[kind], 1);
+    const long now = atomic_fetch_add(&living[kind], 1) + 1;
+    for (long before = atomic_load(&most[kind]);
+         before < now && !atomic_compare_exchange_weak(&most[kind], &before, now);)
+        ;
 }
 
 static cl_context CL_API_CALL create_context(
@@ -87,6 +92,91 @@ static cl_kernel CL_API_CALL create_kernel(cl_program program, const char *name,
     return found;
 }
 
+/* A call that may hand out an event as its last argument. */
+static cl_int seen(cl_int error, const cl_event *event)
+{
+    count(EVENTS, error == CL_SUCCESS && event ? *event : NULL);
+    return error;
+}
+
+#define WAITS cl_uint waits, const cl_event *wait_list, cl_event *event
+#define GIVEN waits, wait_list, event
+
+static cl_int CL_API_CALL run_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint rank,
+                                     const size_t *offset, const size_t *global,
+                                     const size_t *local, WAITS)
+{
+    return seen(
+        target->clEnqueueNDRangeKernel(queue, kernel, rank, offset, global, local, GIVEN),
+        event);
+}
+
+static cl_int CL_API_CALL read_buffer(cl_command_queue queue, cl_mem mem, cl_bool waits_for_it,
+                                      size_t offset, size_t bytes, void *to, WAITS)
+{
+    return seen(target->clEnqueueReadBuffer(queue, mem, waits_for_it, offset, bytes, to, GIVEN),
+                event);
+}
+
+static cl_int CL_API_CALL write_buffer(cl_command_queue queue, cl_mem mem, cl_bool waits_for_it,
+                                       size_t offset, size_t bytes, const void *from, WAITS)
+{
+    return seen(
+        target->clEnqueueWriteBuffer(queue, mem, waits_for_it, offset, bytes, from, GIVEN),
+        event);
+}
+
+static cl_int CL_API_CALL copy_buffer(cl_command_queue queue, cl_mem from, cl_mem to,
+                                      size_t from_offset, size_t to_offset, size_t bytes, WAITS)
+{
+    return seen(
+        target->clEnqueueCopyBuffer(queue, from, to, from_offset, to_offset, bytes, GIVEN),
+        event);
+}
+
+static cl_int CL_API_CALL fill_buffer(cl_command_queue queue, cl_mem mem, const void *pattern,
+                                      size_t pattern_bytes, size_t offset, size_t bytes, WAITS)
+{
+    return seen(
+        target->clEnqueueFillBuffer(queue, mem, pattern, pattern_bytes, offset, bytes, GIVEN),
+        event);
+}
+
+static void *CL_API_CALL map_buffer(cl_command_queue queue, cl_mem mem, cl_bool waits_for_it,
+                                    cl_map_flags flags, size_t offset, size_t bytes, WAITS,
+                                    cl_int *error)
+{
+    cl_int found;
+    void *memory = target->clEnqueueMapBuffer(queue, mem, waits_for_it, flags, offset, bytes,
+                                              GIVEN, &found);
+    if (error)
+        *error = found;
+    (void)seen(found, event);
+    return memory;
+}
+
+static cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem mem, void *memory, WAITS)
+{
+    return seen(target->clEnqueueUnmapMemObject(queue, mem, memory, GIVEN), event);
+}
+
+static cl_int CL_API_CALL mark(cl_command_queue queue, WAITS)
+{
+    return seen(target->clEnqueueMarkerWithWaitList(queue, GIVEN), event);
+}
+
+static cl_int CL_API_CALL bar(cl_command_queue queue, WAITS)
+{
+    return seen(target->clEnqueueBarrierWithWaitList(queue, GIVEN), event);
+}
+
+static cl_event CL_API_CALL create_event(cl_context context, cl_int *error)
+{
+    cl_event found = target->clCreateUserEvent(context, error);
+    count(EVENTS, found);
+    return found;
+}
+
 #define CHANGES(function, type, name, kind, by)                                                \
     static cl_int CL_API_CALL function(type object)                                            \
     {                                                                                          \
@@ -103,13 +193,16 @@ CHANGES(release_buffer, cl_mem, clReleaseMemObject, BUFFERS, -1)
 CHANGES(retain_buffer, cl_mem, clRetainMemObject, BUFFERS, 1)
 CHANGES(release_program, cl_program, clReleaseProgram, PROGRAMS, -1)
 CHANGES(release_kernel, cl_kernel, clReleaseKernel, KERNELS, -1)
+CHANGES(release_event, cl_event, clReleaseEvent, EVENTS, -1)
+CHANGES(retain_event, cl_event, clRetainEvent, EVENTS, 1)
 
 static void tell(void)
 {
     const char *path = getenv("LOCKSTEP_OBJECTS");
     FILE *file = path ? fopen(path, "w") : NULL;
     for (int i = 0; file && i < KINDS; i++)
-        fprintf(file, "%s %ld %ld\n", names[i], atomic_load(&made[i]), atomic_load(&living[i]));
+        fprintf(file, "%s %ld %ld %ld\n", names[i], atomic_load(&made[i]),
+                atomic_load(&living[i]), atomic_load(&most[i]));
     if (file)
         fclose(file);
 }
@@ -136,6 +229,18 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispat
     dispatch.clRetainMemObject = retain_buffer;
     dispatch.clReleaseProgram = release_program;
     dispatch.clReleaseKernel = release_kernel;
+    dispatch.clEnqueueNDRangeKernel = run_kernel;
+    dispatch.clEnqueueReadBuffer = read_buffer;
+    dispatch.clEnqueueWriteBuffer = write_buffer;
+    dispatch.clEnqueueCopyBuffer = copy_buffer;
+    dispatch.clEnqueueFillBuffer = fill_buffer;
+    dispatch.clEnqueueMapBuffer = map_buffer;
+    dispatch.clEnqueueUnmapMemObject = unmap;
+    dispatch.clEnqueueMarkerWithWaitList = mark;
+    dispatch.clEnqueueBarrierWithWaitList = bar;
+    dispatch.clCreateUserEvent = create_event;
+    dispatch.clReleaseEvent = release_event;
+    dispatch.clRetainEvent = retain_event;
     *own_entries = sizeof dispatch / sizeof(void *);
     *own = &dispatch;
     atexit(tell);

@@ -12,7 +12,8 @@ LAYER = os.environ['LOCKSTEP_OBJECTS_LAYER']  # objects.c
 class Steady(ProgramTest):
     TRAIN = ['train', 'mlp', '--data', 'synthetic:digits,count=2048', '--batch-size', '32',
              '--epochs', '100000', '--eval-every', '500steps', '--checkpoint-every', '250',
-             '--callback', 'csv_log', '--callback', 'tensorboard every=50 histograms=500',
+             '--callback', 'csv_log', '--callback',
+             'tensorboard every=50 histograms=500 images=4',
              '--log-format', 'jsonl', '--set', 'ema=0.9']
 
     def look(self, process):
@@ -37,13 +38,17 @@ class Steady(ProgramTest):
                 seen.append(self.look(running.pid))
         self.assertEqual(running.wait(60), 0)
         with open(self.path('objects'), encoding='utf-8') as file:
-            objects = {kind: (int(made), int(living)) for kind, made, living in
+            objects = {kind: tuple(int(number) for number in numbers) for kind, *numbers in
                        (line.split() for line in file)}
         return seen, objects
 
     def test_ten_thousand_steps(self):
         _, few = self.train_and_look('short', 1500)
         (early, late), many = self.train_and_look('long', 10000, 2020, 9980)
+        made, living, most = many.pop('events')
+        self.assertGreater(made, 4 * few.pop('events')[0])
+        self.assertEqual(living, 0)
+        self.assertLess(most, 1000)  # those of a few steps
         self.assertGreater(few['buffers'][0], 10)
         self.assertEqual(few, many)
         self.assertEqual(many['buffers'][1], 0)

@@ -3,7 +3,6 @@
 #include "sweep/rungs.h"
 
 #include "command.h"
-#include "report/record.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 #include <errno.h>
@@ -14,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -21,6 +21,8 @@
 
 /* A trial that a signal has ended goes on from its checkpoint so often. */
 enum { MOST_CRASHES = 2, MOST_WORDS = 16 + 2 * LK_MOST_SWEEP_SETTINGS, WORD = 1200 };
+
+enum { TRAINED_ELSEWHERE = -2 }; /* by a process that an earlier sweep has left */
 
 static const struct timespec moment = {.tv_nsec = 50000000};
 
@@ -113,6 +115,27 @@ static void train(const struct trials *trials, int trial, int rung, const char *
     _exit(127);
 }
 
+/* Locks a trial's run directory as training does, before there is a process that trains: where
+ * this one is killed, the next sweep sees that the trial is taken. -1: it cannot be locked. */
+static int hold(const char *path)
+{
+    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) == 0)
+        return folder;
+    const bool is_taken = errno == EWOULDBLOCK;
+    close(folder);
+    return is_taken ? TRAINED_ELSEWHERE : -1;
+}
+
+/* In the child, which trains with the lock that it inherits. */
+static void hand_over(int held)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%d", held);
+    if (held >= 0 && fcntl(held, F_SETFD, 0) == 0)
+        setenv("LOCKSTEP_RUN_LOCK", number, 1);
+}
+
 static int start(struct trials *trials, struct slots *slots, int trial, int rung, int slot)
 {
     char path[TRIAL_PATH + 24];
@@ -122,13 +145,20 @@ static int start(struct trials *trials, struct slots *slots, int trial, int rung
         say("cannot make the folder '%s': %s", path, strerror(errno));
         return BAD_INPUT;
     }
+    const int held = hold(path);
+    if (held == TRAINED_ELSEWHERE)
+        return DONE;
     const pid_t child = fork();
+    if (child == 0) {
+        hand_over(held);
+        train(trials, trial, rung, slots->device[slot]);
+    }
+    if (held >= 0)
+        close(held);
     if (child < 0) {
         say("cannot start a process: %s", strerror(errno));
         return FAILED;
     }
-    if (child == 0)
-        train(trials, trial, rung, slots->device[slot]);
     t->process = child;
     t->slot = slot;
     slots->is_taken[slot] = true;
@@ -203,7 +233,6 @@ static bool is_wanted(const struct trial *trial, int rung)
 /* One that a process trains which an earlier, killed sweep has left is waited for. */
 static int start_some(struct trials *trials, struct slots *slots, int rung, int *left)
 {
-    char path[TRIAL_PATH + 24];
     *left = 0;
     for (int i = 0; i < trials->plan->trials; i++) {
         int slot = 0;
@@ -212,8 +241,7 @@ static int start_some(struct trials *trials, struct slots *slots, int rung, int 
         ++*left;
         while (slot < slots->count && slots->is_taken[slot])
             slot++;
-        trial_path(trials, i, path);
-        if (slot == slots->count || record_is_held(path))
+        if (slot == slots->count)
             continue;
         const int result = start(trials, slots, i, rung, slot);
         if (result != DONE)

@@ -172,6 +172,9 @@ static int watch_plain(struct watch *watch)
                 watch->told_at[i] = watch->runs[i].event_count - 2;
             if (turn == 0 && watch->told_at[i] < 0)
                 watch->told_at[i] = 0;
+            if (turn == 0 && !watch->runs[i].is_there && !watch->runs[i].is_held)
+                say_plain("waiting for '%s', which has no metrics.jsonl yet",
+                          watch->runs[i].record.path);
             print_events(watch, i);
             print_state(watch, i);
         }

@@ -11,8 +11,13 @@
 enum { VARINT = 0, EIGHT_BYTES = 1, WITH_LENGTH = 2, FOUR_BYTES = 5 };
 enum { EVENT_TIME = 1, EVENT_STEP, EVENT_VERSION, EVENT_GRAPH, EVENT_SUMMARY };
 enum { VALUE_TAG = 1, VALUE_NUMBER, VALUE_HISTOGRAM = 5, VALUE_TENSOR = 8, VALUE_METADATA };
-enum { TENSOR_TYPE = 1, TENSOR_SHAPE, TENSOR_STRINGS = 8, TYPE_STRING = 7 };
-enum { METADATA_PLUGIN = 1, METADATA_CLASS = 4, PLUGIN_NAME = 1, CLASS_TENSOR = 2 };
+enum { TENSOR_TYPE = 1, TENSOR_SHAPE, TENSOR_FLOATS = 5, TENSOR_STRINGS = 8 };
+enum { TYPE_FLOAT = 1, TYPE_STRING = 7 };
+enum { METADATA_PLUGIN = 1, METADATA_CLASS = 4, CLASS_TENSOR = 2, CLASS_BLOBS = 3 };
+enum { PLUGIN_NAME = 1, PLUGIN_CONTENT };
+enum { SESSION_START = 3, SESSION_END, SESSION_SETTINGS = 1, SESSION_BEGAN = 5 };
+enum { SESSION_STATUS = 1, SESSION_ENDED, STATUS_SUCCESS = 1 };
+enum { VALUE_DOUBLE = 2, VALUE_TEXT };
 enum { HISTOGRAM_LIMITS = 6, HISTOGRAM_COUNTS = 7 };
 enum { NODE_NAME = 1, NODE_KIND, NODE_INPUT, NODE_DEVICE, NODE_ATTRIBUTE };
 enum { ATTRIBUTE_LIST = 1, ATTRIBUTE_BYTES, LIST_SHAPE = 7 };
@@ -166,28 +171,96 @@ void lk_summary_add_histogram(struct lk_summary *summary, const char *tag,
     put_message(summary, 1, &made);
 }
 
-void lk_summary_add_text(struct lk_summary *summary, const char *tag, const char *text)
-{
-    struct lk_summary made = {0}, tensor = {0}, metadata = {0}, plugin = {0};
-    put_text(&made, VALUE_TAG, tag);
-    put_whole(&tensor, TENSOR_TYPE, TYPE_STRING);
-    put_bytes(&tensor, TENSOR_SHAPE, "", 0); /* of no dimension */
-    put_text(&tensor, TENSOR_STRINGS, text);
-    put_message(&made, VALUE_TENSOR, &tensor);
-    put_text(&plugin, PLUGIN_NAME, "text");
-    put_message(&metadata, METADATA_PLUGIN, &plugin);
-    put_whole(&metadata, METADATA_CLASS, CLASS_TENSOR);
-    put_message(&made, VALUE_METADATA, &metadata);
-    put_message(summary, 1, &made);
-}
-
 /* An entry of a map: its key, then its value, which is released. */
-static void put_attribute(struct lk_summary *node, const char *key, struct lk_summary *value)
+static void put_entry(struct lk_summary *to, int map, const char *key, struct lk_summary *value)
 {
     struct lk_summary entry = {0};
     put_text(&entry, 1, key);
     put_message(&entry, 2, value);
-    put_message(node, NODE_ATTRIBUTE, &entry);
+    put_message(to, map, &entry);
+}
+
+/* Puts a tensor of texts with what says how it is shown, and releases it. */
+static void put_tensor(struct lk_summary *summary, const char *tag, struct lk_summary *tensor,
+                       struct lk_summary *plugin, int class)
+{
+    struct lk_summary made = {0}, metadata = {0};
+    put_text(&made, VALUE_TAG, tag);
+    put_message(&made, VALUE_TENSOR, tensor);
+    put_message(&metadata, METADATA_PLUGIN, plugin);
+    put_whole(&metadata, METADATA_CLASS, (uint64_t) class);
+    put_message(&made, VALUE_METADATA, &metadata);
+    put_message(summary, 1, &made);
+}
+
+void lk_summary_add_text(struct lk_summary *summary, const char *tag, const char *text)
+{
+    struct lk_summary tensor = {0}, plugin = {0};
+    put_whole(&tensor, TENSOR_TYPE, TYPE_STRING);
+    put_bytes(&tensor, TENSOR_SHAPE, "", 0); /* of no dimension */
+    put_text(&tensor, TENSOR_STRINGS, text);
+    put_text(&plugin, PLUGIN_NAME, "text");
+    put_tensor(summary, tag, &tensor, &plugin, CLASS_TENSOR);
+}
+
+/* A vector: width and height in decimal, then the files. */
+void lk_summary_add_images(struct lk_summary *summary, const char *tag, int width, int height,
+                           const struct lk_encoded_image *images, int count)
+{
+    struct lk_summary tensor = {0}, plugin = {0}, shape = {0}, size = {0};
+    char side[16];
+    put_whole(&tensor, TENSOR_TYPE, TYPE_STRING);
+    put_whole(&size, 1, (uint64_t)count + 2);
+    put_message(&shape, 2, &size);
+    put_message(&tensor, TENSOR_SHAPE, &shape);
+    snprintf(side, sizeof side, "%d", width);
+    put_text(&tensor, TENSOR_STRINGS, side);
+    snprintf(side, sizeof side, "%d", height);
+    put_text(&tensor, TENSOR_STRINGS, side);
+    for (int i = 0; i < count; i++)
+        put_bytes(&tensor, TENSOR_STRINGS, images[i].data, images[i].bytes);
+    put_text(&plugin, PLUGIN_NAME, "images");
+    put_tensor(summary, tag, &tensor, &plugin, CLASS_BLOBS);
+}
+
+/* What the page of hyper-parameters reads is in the metadata; the value is a single 0. */
+static void put_session(struct lk_summary *summary, const char *tag, int field,
+                        struct lk_summary *info)
+{
+    struct lk_summary tensor = {0}, shape = {0}, size = {0}, plugin = {0}, content = {0};
+    put_whole(&tensor, TENSOR_TYPE, TYPE_FLOAT);
+    put_whole(&size, 1, 1);
+    put_message(&shape, 2, &size);
+    put_message(&tensor, TENSOR_SHAPE, &shape);
+    put_bytes(&tensor, TENSOR_FLOATS, "\0\0\0", 4);
+    put_message(&content, field, info);
+    put_text(&plugin, PLUGIN_NAME, "hparams");
+    put_message(&plugin, PLUGIN_CONTENT, &content);
+    put_tensor(summary, tag, &tensor, &plugin, CLASS_TENSOR);
+}
+
+void lk_summary_add_session(struct lk_summary *summary, double began,
+                            const struct lk_hyper_parameter *list, int count)
+{
+    struct lk_summary info = {0};
+    for (int i = 0; i < count; i++) {
+        struct lk_summary value = {0};
+        if (list[i].text)
+            put_text(&value, VALUE_TEXT, list[i].text);
+        else
+            put_double_field(&value, VALUE_DOUBLE, list[i].number);
+        put_entry(&info, SESSION_SETTINGS, list[i].name, &value);
+    }
+    put_double_field(&info, SESSION_BEGAN, began);
+    put_session(summary, "_hparams_/session_start_info", SESSION_START, &info);
+}
+
+void lk_summary_end_session(struct lk_summary *summary, double ended)
+{
+    struct lk_summary info = {0};
+    put_whole(&info, SESSION_STATUS, STATUS_SUCCESS);
+    put_double_field(&info, SESSION_ENDED, ended);
+    put_session(summary, "_hparams_/session_end_info", SESSION_END, &info);
 }
 
 static void put_shape(struct lk_summary *node, const struct lk_drawn_node *from)
@@ -200,7 +273,7 @@ static void put_shape(struct lk_summary *node, const struct lk_drawn_node *from)
     }
     put_message(&list, LIST_SHAPE, &shape);
     put_message(&value, ATTRIBUTE_LIST, &list);
-    put_attribute(node, "_output_shapes", &value);
+    put_entry(node, NODE_ATTRIBUTE, "_output_shapes", &value);
 }
 
 void lk_summary_add_node(struct lk_summary *graph, const struct lk_drawn_node *from)
@@ -215,7 +288,7 @@ void lk_summary_add_node(struct lk_summary *graph, const struct lk_drawn_node *f
     put_shape(&node, from);
     if (*from->options) {
         put_text(&options, ATTRIBUTE_BYTES, from->options);
-        put_attribute(&node, "options", &options);
+        put_entry(&node, NODE_ATTRIBUTE, "options", &options);
     }
     put_message(graph, 1, &node);
 }

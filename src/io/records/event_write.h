@@ -1,7 +1,8 @@
 /* Writes the event files that TensorBoard reads: records of what has a name, a step and a time.
  * Floor 1. Knows bytes and numbers only.
  * source: tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto,
- * tensor.proto, graph.proto, node_def.proto and attr_value.proto; protobuf.dev, Encoding */
+ * tensor.proto, plugins/hparams/plugin_data.proto of
+ * TensorBoard, graph.proto, node_def.proto and attr_value.proto; protobuf.dev, Encoding */
 #ifndef LK_IO_EVENT_WRITE_H
 #define LK_IO_EVENT_WRITE_H
 
@@ -36,6 +37,28 @@ void lk_summary_add_number(struct lk_summary *summary, const char *tag, double v
 void lk_summary_add_histogram(struct lk_summary *summary, const char *tag,
                               const struct lk_histogram *histogram);
 void lk_summary_add_text(struct lk_summary *summary, const char *tag, const char *text);
+
+/* A setting: a number where `text` is NULL. */
+struct lk_hyper_parameter {
+    const char *name, *text;
+    double number;
+};
+
+/* Appends what begins a session with these settings, in seconds since 1970, and what ends it
+ * with success. */
+void lk_summary_add_session(struct lk_summary *summary, double began,
+                            const struct lk_hyper_parameter *list, int count);
+void lk_summary_end_session(struct lk_summary *summary, double ended);
+
+/* An image as a file in memory, such as a PNG. */
+struct lk_encoded_image {
+    void *data;
+    size_t bytes;
+};
+
+/* Appends images of one size, in pixels, under one name. */
+void lk_summary_add_images(struct lk_summary *summary, const char *tag, int width, int height,
+                           const struct lk_encoded_image *images, int count);
 
 /* A node of a graph. Texts are UTF-8; a name has letters, digits and _ . / - alone. */
 struct lk_drawn_node {

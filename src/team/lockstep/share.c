@@ -107,6 +107,8 @@ enum lk_status lk_share_end(struct lk_worker *worker, const struct lk_command *c
 {
     struct lk_team *team = worker->team;
     worker->has_updated = true;
+    if (command->keeps_gradient)
+        LK_TRY(lk_stepper_keep_gradient(worker->stepper, command->share.step));
     LK_TRY(lk_stepper_update(worker->stepper, command->share.samples, command->lr,
                              command->share.step, command->weights));
     pthread_mutex_lock(&team->mutex);

@@ -39,6 +39,7 @@ void lk_team_send_end(struct lk_team *team, struct lk_worker *worker, bool weigh
         .ticket = team->queue.ticket,
         .lr = step->lr,
         .weights = weights,
+        .keeps_gradient = step->keeps_gradient && worker == lk_team_lead(team),
     };
     lk_worker_send(worker, &command);
 }
@@ -114,7 +115,8 @@ void lk_team_fill_times(const struct lk_team *team, struct lk_device_times *time
         t->transfer_ms = w->delivery.times.transfer_ms;
         t->compute_ms = w->delivery.times.compute_ms;
         t->reduce_ms = 1e3 * team->reduce_seconds;
-        t->wait_ms = 1e3 * (now - w->delivery.came_at);
+        /* one that is alone waits for nobody: there the host waits for it */
+        t->wait_ms = is_alone(team) ? 0 : 1e3 * (now - w->delivery.came_at);
         t->samples_per_s = lk_team_rate(t);
         t->places = w->delivery.times.places;
         memcpy(t->of_place, w->delivery.times.of_place, sizeof t->of_place);

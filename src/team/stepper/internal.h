@@ -47,6 +47,9 @@ struct lk_stepper {
     int slot; /* that the next micro-batch is loaded from */
     struct lk_step_share fetched;
     bool is_fetched;             /* the first micro-batch of `fetched` lies in `slot` */
+    float *kept[LK_MOST_PLACES]; /* the gradient of step kept_step, of each place's trained
+                                  * parameters; NULL: none was kept */
+    int64_t kept_step;           /* 0: none */
     double fetched_ms, input_ms; /* the times of reading: of what was prefetched, of the last
                                   * share */
 };

@@ -261,6 +261,8 @@ void lk_stepper_destroy(struct lk_stepper *stepper)
         lk_group_destroy(stepper->group);
     else
         lk_replica_destroy(stepper->places[0].replica);
+    for (int i = 0; i < LK_MOST_PLACES; i++)
+        free(stepper->kept[i]);
     free(stepper->sums);
     free(stepper);
 }

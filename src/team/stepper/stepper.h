@@ -116,6 +116,17 @@ struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper);
 LK_MUST_CHECK enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples,
                                                double lr, int64_t step, bool weights);
 
+/* Copies the sums that lk_stepper_update() is about to take, to be looked at after the step.
+ * fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_stepper_keep_gradient(struct lk_stepper *stepper, int64_t step);
+
+/* The gradient of a place's parameter in a step, the last one: sum [param.count] over the
+ * samples of the batch, times the scale of the loss. *is_there false: it was not kept, is a row
+ * list, or is not trained. A device that is alone has it without keeping it. */
+LK_MUST_CHECK enum lk_status lk_stepper_read_gradient(struct lk_stepper *stepper, int64_t step,
+                                                      const struct lk_param *param, int place,
+                                                      float *sum, bool *is_there);
+
 /* Whether all that crossed in a group in the last share has arrived as it was sent; logs what
  * has not. Waits for the share's end. fails: LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_stepper_check_crossings(struct lk_stepper *stepper,

@@ -55,6 +55,7 @@ struct lk_team_config {
 struct lk_team_step {
     int64_t step, samples;
     double lr;
+    bool keeps_gradient; /* the lead can read it after the step: lk_stepper_read_gradient() */
 };
 
 struct lk_team_result {

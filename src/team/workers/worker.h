@@ -32,6 +32,7 @@ struct lk_command {
                      * wanted */
     double lr;
     bool weights; /* of END: make a checksum of the weights too */
+    bool keeps_gradient; /* of END: copy the sums that it updates by */
 };
 
 /* What a device brings in a step, in the order in which it comes: the metrics (sums of the loss

@@ -87,6 +87,18 @@ int64_t lk_callbacks_next_pause(const struct lk_callbacks *callbacks, int64_t do
     return last;
 }
 
+bool lk_callbacks_see_gradient(const struct lk_callbacks *callbacks, int64_t step)
+{
+    for (int i = 0; i < callbacks->count; i++) {
+        const struct lk_called *called = &callbacks->list[i];
+        const int64_t every =
+            called->kind->sees_gradient ? called->kind->pause_every(called) : 0;
+        if (every > 0 && step % every == 0)
+            return true;
+    }
+    return false;
+}
+
 int64_t lk_callbacks_save_every(const struct lk_callbacks *callbacks, int64_t setting)
 {
     for (int i = 0; i < callbacks->count && setting == 0; i++)
@@ -166,11 +178,22 @@ static enum lk_status add_step(struct lk_callbacks *callbacks, const struct lk_e
     return LK_OK;
 }
 
-static void add_evaluation(struct lk_callbacks *callbacks, const struct lk_event *event)
+static enum lk_status add_evaluation(struct lk_callbacks *callbacks,
+                                     const struct lk_event *event)
 {
     lk_figures_set_evaluation(&callbacks->evaluated, event->evaluation);
     for (int i = 0; i < event->figure_count; i++)
         lk_figures_set(&callbacks->evaluated, event->figures[i].name, event->figures[i].value);
+    for (int i = 0; i < callbacks->count && callbacks->is_open; i++) {
+        struct lk_called *called = &callbacks->list[i];
+        const enum lk_status status =
+            called->kind->see_evaluation
+                ? called->kind->see_evaluation(called, event->evaluation)
+                : LK_OK;
+        if (status != LK_OK)
+            return lk_fail_within(status, "callback '%s'", called->kind->name);
+    }
+    return LK_OK;
 }
 
 enum lk_status lk_callbacks_see(struct lk_callbacks *callbacks, struct lk_event *event)
@@ -178,9 +201,7 @@ enum lk_status lk_callbacks_see(struct lk_callbacks *callbacks, struct lk_event 
     LK_TRY(lk_own_callbacks_see(callbacks, event));
     if (callbacks->is_open && event->kind == LK_EVENT_STEP)
         LK_TRY(add_step(callbacks, event));
-    if (event->kind == LK_EVENT_EVALUATION)
-        add_evaluation(callbacks, event);
-    return LK_OK;
+    return event->kind == LK_EVENT_EVALUATION ? add_evaluation(callbacks, event) : LK_OK;
 }
 
 /* Means over the epoch's steps first, then what the evaluation has found. */

@@ -10,6 +10,7 @@
 #include "optim/lr_schedule.h"
 #include "train/callbacks/figures.h"
 #include <lockstep/callback.h>
+#include <lockstep/data.h>
 
 struct lk_param;
 
@@ -33,7 +34,8 @@ struct lk_callback_site {
     bool is_first; /* rank 0, where alone callbacks are called */
     bool follows;  /* rank 0 has some */
     bool has_validation, has_accuracy;
-    const struct lk_callback *own; /* [own_count]: callbacks of the program */
+    const struct lk_data *validation; /* NULL: none */
+    const struct lk_callback *own;    /* [own_count]: callbacks of the program */
     int own_count;
 
     /* Calls see() with each parameter's numbers on the host. No step may be on its way. */
@@ -42,12 +44,16 @@ struct lk_callback_site {
                                                        const struct lk_param *param,
                                                        const float *values));
 
-    /* Likewise with the gradients of the last step, means over its batch; does not call it
-     * where no device has all of them. */
+    /* Likewise with the gradients of the last step, means over its batch, of a step for which
+     * lk_callbacks_see_gradient() was true; does not call it for row lists, and for none
+     * without lockstep, where no step has a gradient of its own. */
     enum lk_status (*each_gradient)(void *trainer, void *context,
                                     enum lk_status (*see)(void *context,
                                                           const struct lk_param *param,
                                                           const float *values));
+
+    /* Batches as training reads them, which the caller destroys; NULL: it reads features. */
+    enum lk_status (*open_batches)(void *trainer, struct lk_batches **batches);
     void *trainer;
 };
 
@@ -98,6 +104,9 @@ LK_MUST_CHECK enum lk_status lk_callbacks_schedule(const struct lk_callbacks *ca
 /* The step, not beyond `last`, after which one wants a pause. */
 int64_t lk_callbacks_next_pause(const struct lk_callbacks *callbacks, int64_t done,
                                 int64_t last);
+
+/* Whether one wants to see the gradient of that step. */
+bool lk_callbacks_see_gradient(const struct lk_callbacks *callbacks, int64_t step);
 
 /* The steps between checkpoints, 0 for those of an epoch, given what the setting says. */
 int64_t lk_callbacks_save_every(const struct lk_callbacks *callbacks, int64_t setting);

@@ -27,7 +27,8 @@ struct lk_callback_kind {
     const char *name;
     const struct lk_option *options, *state; /* state NULL: it has none */
     size_t options_bytes, state_bytes;
-    bool needs_run; /* a run directory */
+    bool needs_run;     /* a run directory */
+    bool sees_gradient; /* at its pauses */
 
     /* fails: LK_E_ARGUMENT for options that do not fit one another or the training */
     enum lk_status (*check)(const void *options, const struct lk_callback_site *site);
@@ -36,6 +37,10 @@ struct lk_callback_kind {
     enum lk_status (*open)(struct lk_called *called, int64_t step);
     enum lk_status (*see_step)(struct lk_called *called, const struct lk_event *event,
                                struct lk_callback_wish *wish);
+
+    /* An evaluation, also one of which no epoch follows. */
+    enum lk_status (*see_evaluation)(struct lk_called *called,
+                                     const struct lk_evaluation *evaluation);
 
     /* Adds figures to an epoch, before any callback sees it. */
     void (*measure)(struct lk_called *called, struct lk_epoch *epoch);
@@ -113,10 +118,6 @@ LK_MUST_CHECK enum lk_status lk_log_file_flush(struct lk_log_file *log, bool is_
                                                int64_t *bytes);
 LK_MUST_CHECK enum lk_status lk_log_file_sync(const struct lk_log_file *log);
 void lk_log_file_close(struct lk_log_file *log);
-
-/* Adds the nodes of a model to an empty graph. */
-struct lk_summary;
-void lk_summary_add_model(struct lk_summary *graph, const struct lk_model *model);
 
 #define LK_CALLED_OPTION(type, field) .name = #field, .offset = offsetof(type, field)
 

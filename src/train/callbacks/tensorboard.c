@@ -1,10 +1,10 @@
 /* tensorboard: event files of TensorBoard, as keras.callbacks.TensorBoard lays them out: one of
  * the training and one of the validation. */
+#include "train/callbacks/tensorboard.h"
 #include "base/fail.h"
 #include "graph/replica.h"
 #include "io/file.h"
 #include "io/records/event_write.h"
-#include "train/callbacks/kinds.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +12,16 @@
 
 struct options {
     char folder[512];
-    int64_t every, histograms;
+    int64_t every, histograms, images;
 };
 
 struct state {
-    int64_t train_bytes, validation_bytes;
+    int64_t train_bytes, validation_bytes, session_bytes;
 };
 
 struct memory {
-    struct lk_log_file train, validation;
-    struct lk_summary histograms;
+    struct lk_log_file train, validation, session; /* session: of their parent */
+    struct lk_summary histograms, mistakes;
 };
 
 #define OPTION(field) LK_CALLED_OPTION(struct options, field)
@@ -34,14 +34,18 @@ static const struct lk_option options_table[] = {
     {OPTION(every), .kind = LK_OPTION_INT, .max = 1e15, .standard = "0",
      .help = "steps between figures of single steps; 0: epochs alone"},
     {OPTION(histograms), .kind = LK_OPTION_INT, .max = 1e15, .standard = "0",
-     .help = "steps between histograms of all parameters, and of their gradients where one "
-             "device computes a batch at once; 0: none"},
+     .help = "steps between histograms of all parameters and, in mode sync, of their "
+             "gradients; 0: none"},
+    {OPTION(images), .kind = LK_OPTION_INT, .max = LK_MOST_BOARD_IMAGES, .standard = "0",
+     .help = "so many images with each evaluation: of the step's batch as they are trained on, "
+             "and of the worst mistakes; 0: none"},
     {0},
 };
 
 static const struct lk_option state_table[] = {
     {STATE(train_bytes), .kind = LK_OPTION_INT, .standard = "0"},
     {STATE(validation_bytes), .kind = LK_OPTION_INT, .standard = "0"},
+    {STATE(session_bytes), .kind = LK_OPTION_INT, .standard = "0"},
     {0},
 };
 
@@ -102,11 +106,21 @@ static enum lk_status put_graph(const struct lk_called *called)
                                    wall_time(), &graph);
 }
 
+/* Hyper-parameters are of the folder that has both. */
+static enum lk_status begin_session(const struct lk_called *called)
+{
+    struct memory *m = called->memory;
+    struct lk_summary session = {0};
+    lk_board_add_session(&session, called->site->settings, wall_time());
+    return put(&m->session, 0, &session);
+}
+
 static enum lk_status flush(struct lk_called *called, bool is_last)
 {
     struct memory *m = called->memory;
     struct state *s = called->state;
     LK_TRY(lk_log_file_flush(&m->train, is_last, &s->train_bytes));
+    LK_TRY(lk_log_file_flush(&m->session, is_last, &s->session_bytes));
     return lk_log_file_flush(&m->validation, is_last, &s->validation_bytes);
 }
 
@@ -114,6 +128,7 @@ static enum lk_status sync_files(const struct lk_called *called)
 {
     const struct memory *m = called->memory;
     LK_TRY(lk_log_file_sync(&m->train));
+    LK_TRY(lk_log_file_sync(&m->session));
     return lk_log_file_sync(&m->validation);
 }
 
@@ -126,12 +141,15 @@ static enum lk_status begin(struct lk_called *called, int64_t step)
         return lk_fail_memory("event files", sizeof *m);
     called->memory = m;
     LK_TRY(open_writer(called, "train", s->train_bytes, &m->train));
+    LK_TRY(open_writer(called, ".", s->session_bytes, &m->session));
     if (called->site->has_validation)
         LK_TRY(open_writer(called, "validation", s->validation_bytes, &m->validation));
     if (m->train.begun == 0) {
         LK_TRY(put_settings(called));
         LK_TRY(put_graph(called));
     }
+    if (m->session.begun == 0)
+        LK_TRY(begin_session(called));
     return flush(called, false);
 }
 
@@ -157,6 +175,35 @@ static enum lk_status see_step(struct lk_called *called, const struct lk_event *
     return put(&m->train, event->step, &summary);
 }
 
+/* They are put when the epoch is over: of other evaluations nothing follows. */
+static enum lk_status see_evaluation(struct lk_called *called,
+                                     const struct lk_evaluation *evaluation)
+{
+    const struct options *o = called->options;
+    struct memory *m = called->memory;
+    m->mistakes.used = 0;
+    return o->images > 0 ? lk_board_add_mistakes(&m->mistakes, called->site->validation,
+                                                 evaluation, (int)o->images)
+                         : LK_OK;
+}
+
+static enum lk_status put_images(struct lk_called *called, const struct lk_epoch *epoch,
+                                 int64_t at)
+{
+    const struct options *o = called->options;
+    struct memory *m = called->memory;
+    struct lk_summary inputs = {0};
+    const enum lk_status status =
+        o->images > 0 ? lk_board_add_inputs(&inputs, called->site, epoch->step, (int)o->images)
+                      : LK_OK;
+    if (status != LK_OK || inputs.used == 0)
+        free(inputs.bytes);
+    LK_TRY(status);
+    if (inputs.used > 0)
+        LK_TRY(put(&m->train, at, &inputs));
+    return m->mistakes.used > 0 ? put(&m->validation, at, &m->mistakes) : LK_OK;
+}
+
 /* epoch_loss, or evaluation_loss_vs_iterations as Keras has it where epochs do not evaluate;
  * those of the validation have the same names in the other file. */
 static enum lk_status see_epoch(struct lk_called *called, const struct lk_epoch *epoch,
@@ -179,6 +226,7 @@ static enum lk_status see_epoch(struct lk_called *called, const struct lk_epoch 
     LK_TRY(put(&m->train, at, &train));
     if (m->validation.journal)
         LK_TRY(put(&m->validation, at, &validation));
+    LK_TRY(put_images(called, epoch, at));
     return flush(called, false);
 }
 
@@ -222,6 +270,16 @@ static enum lk_status see_pause(struct lk_called *called, int64_t step, bool sav
     return put(&m->train, step, &m->histograms);
 }
 
+static void end_session(struct lk_called *called, struct lk_callback_wish *wish)
+{
+    struct memory *m = called->memory;
+    struct lk_summary session = {0};
+    (void)wish;
+    lk_summary_end_session(&session, wall_time());
+    if (put(&m->session, 0, &session) != LK_OK)
+        lk_error_clear(); /* it is not worth failing for */
+}
+
 static int64_t pause_every(const struct lk_called *called)
 {
     return ((const struct options *)called->options)->histograms;
@@ -233,8 +291,10 @@ static void leave(struct lk_called *called)
     if (!m)
         return;
     lk_log_file_close(&m->train);
+    lk_log_file_close(&m->session);
     lk_log_file_close(&m->validation);
     free(m->histograms.bytes);
+    free(m->mistakes.bytes);
 }
 
 const struct lk_callback_kind lk_tensorboard = {
@@ -244,11 +304,14 @@ const struct lk_callback_kind lk_tensorboard = {
     .options_bytes = sizeof(struct options),
     .state_bytes = sizeof(struct state),
     .needs_run = true,
+    .sees_gradient = true,
     .open = begin,
     .see_step = see_step,
+    .see_evaluation = see_evaluation,
     .see_epoch = see_epoch,
     .pause = see_pause,
     .pause_every = pause_every,
+    .end = end_session,
     .flush = flush,
     .sync = sync_files,
     .close = leave,

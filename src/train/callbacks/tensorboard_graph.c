@@ -1,7 +1,7 @@
 /* The graph of a model as TensorBoard draws it: what the model's text names, without losses. */
 #include "graph/nodes/node.h"
 #include "io/records/event_write.h"
-#include "train/callbacks/kinds.h"
+#include "train/callbacks/tensorboard.h"
 #include <ctype.h>
 #include <string.h>
 

@@ -192,12 +192,17 @@ static enum lk_status settle(struct lk_trainer *trainer, const struct lk_writing
 {
     const int64_t step = lk_snapshot_step(w->snapshot);
     lk_profile_span(trainer->profile, "checkpoint", "write", step, w->began, w->ended);
-    if (*w->warning)
+    if (*w->warning && !trainer->has_missed_logs)
         lk_log(LK_LOG_WARNING, "%s; the checkpoint of step %lld is written without it",
                w->warning, (long long)step);
+    trainer->has_missed_logs = *w->warning != '\0';
     if (w->status != LK_OK)
         return lk_fail(w->status, "%s", w->text);
     trainer->saved = step;
+    if (trainer->unsaved > 0)
+        lk_log(LK_LOG_WARNING, "checkpoints are saved again from step %lld on; %lld were not",
+               (long long)step, (long long)trainer->unsaved);
+    trainer->unsaved = 0;
     LK_TRY(lk_callbacks_saved(trainer->callbacks, step, w->path));
     return lk_trainer_report(
         trainer, (struct lk_event){.kind = LK_EVENT_CHECKPOINT, .step = step, .file = w->path});
@@ -217,18 +222,24 @@ static enum lk_status end_writing(struct lk_trainer *trainer)
     return status;
 }
 
+/* A disk that stays full is told of once; what follows is counted. */
+static void miss(struct lk_trainer *trainer, int64_t step)
+{
+    if (trainer->unsaved++ == 0)
+        lk_log(LK_LOG_WARNING,
+               "the checkpoint of step %lld could not be saved, training goes on; the newest "
+               "one is of step %lld: %s",
+               (long long)step, (long long)trainer->saved, lk_error_text());
+    lk_error_clear();
+}
+
 enum lk_status lk_trainer_settle(struct lk_trainer *trainer)
 {
     const int64_t step = trainer->writing ? lk_snapshot_step(trainer->writing->snapshot) : 0;
     const enum lk_status status = end_writing(trainer);
     if (status != LK_E_IO)
         return status;
-    lk_log(
-        LK_LOG_WARNING,
-        "the checkpoint of step %lld could not be saved, training goes on; the newest one is "
-        "of step %lld: %s",
-        (long long)step, (long long)trainer->saved, lk_error_text());
-    lk_error_clear();
+    miss(trainer, step);
     return LK_OK;
 }
 
@@ -280,10 +291,7 @@ enum lk_status lk_trainer_begin_to_save(struct lk_trainer *trainer)
     const bool is_alone = trainer->settings->own_callback_count == 0;
     const enum lk_status status = save(trainer, is_alone);
     if (status == LK_E_IO) {
-        lk_log(LK_LOG_WARNING,
-               "the checkpoint of step %lld could not be saved, training goes on: %s",
-               (long long)trainer->done, lk_error_text());
-        lk_error_clear();
+        miss(trainer, trainer->done);
         return LK_OK;
     }
     return status != LK_OK || is_alone ? status : lk_trainer_settle(trainer);

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,11 +27,7 @@ struct lk_run_folder {
     bool is_new, has_begun;
 };
 
-enum {
-    MOST_METRICS_BYTES = 1 << 30,
-    WAIT_SECONDS = 10,
-    TRIES_PER_SECOND = 20
-};
+enum { MOST_METRICS_BYTES = 1 << 30, WAIT_SECONDS = 10, TRIES_PER_SECOND = 20 };
 
 /* File systems without locks are not refused. */
 static bool is_held(int file)
@@ -38,11 +35,29 @@ static bool is_held(int file)
     return flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
+/* A lock of the directory that this process has inherited: a sweep takes it before it starts a
+ * training, and LOCKSTEP_RUN_LOCK has its descriptor. -1: none. */
+static int inherited_lock(const char *path)
+{
+    const char *text = getenv("LOCKSTEP_RUN_LOCK");
+    struct stat held, found;
+    char *end;
+    const long file = text ? strtol(text, &end, 10) : -1;
+    if (!text || end == text || *end || file < 3 || file > INT_MAX ||
+        fstat((int)file, &held) != 0 || stat(path, &found) != 0 ||
+        held.st_dev != found.st_dev || held.st_ino != found.st_ino ||
+        fcntl((int)file, F_SETFD, FD_CLOEXEC) != 0)
+        return -1;
+    return (int)file;
+}
+
 /* Two processes in one directory would mix their metrics and remove each other's files. One
  * that was killed holds its lock until its memory is released, which may take a second. */
 static enum lk_status lock(struct lk_run_folder *folder)
 {
-    folder->lock = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    folder->lock = inherited_lock(folder->path);
+    if (folder->lock < 0)
+        folder->lock = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder->lock < 0)
         return lk_file_fail("open", folder->path);
     for (int tries = 0; is_held(folder->lock); tries++) {
