@@ -47,10 +47,5 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                       LK_INT(m->shape.channels), LK_INT(units), LK_INT(setup->tiling.tiles));
 }
 
-static void release(void *state)
-{
-    lk_kernel_destroy(((struct matrix *)state)->kernel);
-}
-
 const struct lk_product_verbs lk_planes_matrix = {
-    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue, .release = release};
+    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue};

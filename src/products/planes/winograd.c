@@ -219,15 +219,5 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                    : LK_OK;
 }
 
-static void release(void *state)
-{
-    struct winograd *w = state;
-    lk_kernel_destroy(w->pack);
-    lk_kernel_destroy(w->inputs);
-    lk_kernel_destroy(w->products);
-    lk_kernel_destroy(w->outputs);
-    lk_kernel_destroy(w->pool);
-}
-
 const struct lk_product_verbs lk_planes_winograd = {
-    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue, .release = release};
+    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue};
