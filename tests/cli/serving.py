@@ -704,6 +704,23 @@ class Many(ServingTest):
             t.start()
         return threads, answers, failures
 
+    def test_few_samples(self):
+        """Convolutional networks have kernels for up to 8 images beside those for more."""
+        self.put('net.yaml', 'name: net\ninput: [28, 28, 1]\nlayers:\n'
+                 '  - conv2d: {filters: 8, kernel: 3, activation: relu}\n'
+                 '  - max_pool: {size: 2}\n  - flatten\n  - dense: {units: 10}\n  - softmax\n')
+        self.run_program('train', 'net.yaml', '--data', DATA, '--batch-size', '32', '--run',
+                         'net', '--epochs', '1', timeout=300)
+        expected = self.predicted('net')
+        with self.serve('net=net', '--max-batch', '20') as server:
+            for count in (1, 3, 8, 9, 16, 20, 27):
+                status, found = server.post('/v1/models/net:predict',
+                                            {'instances': [self.pixels] * count})
+                self.assertEqual((status, len(found['predictions'])), (200, count))
+                for row in found['predictions']:
+                    self.near(row, expected)
+            self.assertRegex(''.join(server.said), "'net', version 1: [0-9.]+ MB on its device")
+
     def test_batch_together(self):
         with self.serve('tiny=' + self.model, '--max-delay-ms', '20') as server:
             stop = time.monotonic() + 3
@@ -769,6 +786,36 @@ class Many(ServingTest):
             self.assertEqual(answer.getheader('Connection'), 'close')
             c.close()
             server.stop(0 if server.process.poll() is None else number)
+
+    def test_ends_with_requests_unread(self):
+        """What has reached the machine when the end is asked for is answered, on connections
+        that were open and on those that nobody has accepted yet."""
+        body = json.dumps({'instances': [self.pixels]}).encode()
+        request = (b'POST /v1/models/tiny:predict HTTP/1.1\r\nHost: x\r\nContent-Length: %d'
+                   b'\r\n\r\n' % len(body)) + body
+
+        def answer(client):
+            response = http.client.HTTPResponse(client, method='POST')
+            response.begin()
+            found = response.status, response.getheader('Connection'), response.read()
+            return found
+        server = self.serve()
+        clients = [socket.create_connection(('127.0.0.1', server.port), 60) for _ in range(8)]
+        for client in clients:
+            client.sendall(request)
+        first = [answer(client) for client in clients]
+        self.assertEqual({(status, close) for status, close, _ in first}, {(200, None)})
+        server.process.send_signal(signal.SIGSTOP)
+        clients += [socket.create_connection(('127.0.0.1', server.port), 60) for _ in range(8)]
+        for client in clients:
+            client.sendall(request)
+        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGCONT)
+        for client in clients:
+            status, close, found = answer(client)
+            self.assertEqual((status, close, found), (200, 'close', first[0][2]))
+            client.close()
+        server.stop(0)
 
     def test_ends_under_load(self):
         server = self.serve()

@@ -73,6 +73,8 @@ LIBRARIES = {
     "stb_image.h": ["src/io/image/image.c"],
     "turbojpeg.h": ["src/io/image/image.c"],
     "hdf5.h": ["src/io/arrays/hdf5_write.c"],
+    "asm/socket.h": ["src/serve/http/listen.c"],
+    "linux/filter.h": ["src/serve/http/listen.c"],
     "microhttpd.h": ["src/serve/http/http.c"],
     "utf8proc.h": ["src/data/text/unicode.c"],
     "onnx.pb-c.h": ["src/io/onnx/memory.h"],

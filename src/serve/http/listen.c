@@ -9,6 +9,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <asm/socket.h>
+#include <linux/filter.h>
+#endif
 
 enum { BACKLOG = 1024, PORT_TEXT = 16 };
 
@@ -56,6 +60,17 @@ enum lk_status lk_listen(const char *bind, int port, int *listening, int *found)
         return lk_fail_within(status, "cannot listen at %s, port %d", bind, port);
     *found = find_port(*listening);
     return LK_OK;
+}
+
+void lk_listen_to_nobody(int listening)
+{
+#ifdef __linux__
+    struct sock_filter nothing[] = {{.code = BPF_RET | BPF_K, .k = 0}}; /* passes no packet */
+    const struct sock_fprog filter = {.len = 1, .filter = nothing};
+    (void)setsockopt(listening, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
+#else
+    (void)listening;
+#endif
 }
 
 void lk_address_print(const struct sockaddr *address, char *text, size_t bytes)
