@@ -40,7 +40,7 @@ HALLS = {
                    "weighted"]],
     "products": [["kernel"], ["direct", "library", "planes"], ["gpu"], ["matrix", "winograd"],
                  [""]],
-    "serve": [["http"], ["models"], ["rest"], [""]],
+    "serve": [["config", "http"], ["models"], ["rest"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
     "train": [["callbacks", "evaluation", "tuning"], ["place", "settings"], ["run"], [""],
               ["compute", "predict", "resume", "sweep", "validate"]],
