@@ -499,6 +499,12 @@ void lk_http_count(struct lk_http *http, int *connections, int *requests)
     *requests = http ? atomic_load(&http->requests) : 0;
 }
 
+bool lk_http_take(struct lk_http *http, int connected, const struct sockaddr *address,
+                  unsigned bytes)
+{
+    return MHD_add_connection(http->daemon, connected, address, bytes) == MHD_YES;
+}
+
 /* Connections that the kernel has taken but the daemon has not: their clients may have sent
  * requests already. */
 static void accept_last(struct lk_http *http, int listening)
@@ -508,7 +514,7 @@ static void accept_last(struct lk_http *http, int listening)
     int made;
     (void)fcntl(listening, F_SETFL, O_NONBLOCK);
     while ((made = accept(listening, (struct sockaddr *)&address, &length)) >= 0) {
-        (void)MHD_add_connection(http->daemon, made, (struct sockaddr *)&address, length);
+        (void)lk_http_take(http, made, (struct sockaddr *)&address, length);
         length = sizeof address;
     }
     close(listening);
