@@ -742,8 +742,22 @@ class BadRequests(ServingTest):
         self.refused(3, 'nix', 'serve', 'a=nix')
         self.refused(2, 'no address', 'serve', 'a=' + self.model, '--bind', 'nix')
         with self.serve() as server:
-            self.refused(3, 'cannot listen', 'serve', 'a=' + self.model, '--port',
-                         str(server.port))
+            self.refused(3, ['cannot listen', 'another port'], 'serve', 'a=' + self.model,
+                         '--port', str(server.port))
+        self.refused(3, ["'net.onnx' is an ONNX model", 'lockstep run'], 'serve', 'net.onnx')
+
+    def test_several_devices(self):
+        """Models take the devices in turn, and say the same on each."""
+        expected = self.predicted(self.model)
+        names = ['a', 'b', 'c']
+        with self.serve(*(f'{name}={self.model}' for name in names), '--device',
+                        '0*2') as server:
+            for _ in range(5):
+                for name in names:
+                    status, found = server.post(f'/v1/models/{name}:predict',
+                                                {'instances': [self.pixels]})
+                    self.assertEqual(status, 200, found)
+                    self.near(found['predictions'][0], expected)
 
 
 @unittest.skipUnless(LAYER, 'no CL/cl_layer.h')

@@ -1,12 +1,13 @@
 /* Whole connections to a server that has no model: heads, bodies in chunks, requests behind one
  * another. What it answers must be HTTP, and it must end the connection. */
-#include "fuzz.h"
 #include "serve/http/http.h"
+#include "fuzz.h"
 #include "serve/route.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -48,6 +49,16 @@ static void start(void)
         abort();
 }
 
+/* The server neither answers nor ends the connection. */
+static void tell_hang(size_t bytes)
+{
+    int connections, requests;
+    lk_http_count(routes.http, &connections, &requests);
+    fprintf(stderr, "no end after %zu bytes or more: %d connections, %d requests\n", bytes,
+            connections, requests);
+    abort();
+}
+
 /* All that comes back; the first bytes of it. */
 static size_t read_all(int client, char *first, size_t room)
 {
@@ -56,7 +67,7 @@ static size_t read_all(int client, char *first, size_t room)
     while (true) {
         struct pollfd wait = {.fd = client, .events = POLLIN};
         if (poll(&wait, 1, MOST_WAIT_MS) <= 0)
-            abort(); /* the server neither answers nor ends the connection */
+            tell_hang(used);
         const ssize_t found = used < room ? read(client, first + used, room - used)
                                           : read(client, rest, sizeof rest);
         if (found <= 0)

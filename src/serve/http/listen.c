@@ -25,7 +25,9 @@ static enum lk_status open_socket(const struct addrinfo *at, int *listening)
     if (bind(made, at->ai_addr, at->ai_addrlen) != 0 || listen(made, BACKLOG) != 0) {
         const int why = errno;
         close(made);
-        return lk_fail(LK_E_IO, "%s", strerror(why));
+        return lk_fail(LK_E_IO, "%s%s", strerror(why),
+                       why == EADDRINUSE ? ": take another port, or 0 for any that is free"
+                                         : "");
     }
     *listening = made;
     return LK_OK;

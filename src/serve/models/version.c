@@ -39,6 +39,18 @@ bool lk_status_is_of_device(enum lk_status status)
            status == LK_E_BUILD;
 }
 
+/* Its bytes would be taken for a checkpoint's. */
+static enum lk_status refuse_onnx(const char *path)
+{
+    const size_t length = strlen(path);
+    return length < 5 || strcmp(path + length - 5, ".onnx") != 0
+               ? LK_OK
+               : lk_fail(LK_E_UNSUPPORTED,
+                         "'%s' is an ONNX model, and what is served is a bundle or a run; "
+                         "'lockstep run' computes ONNX models",
+                         path);
+}
+
 static enum lk_status open_predictor(struct lk_version *v, struct lk_predictor **predictor)
 {
     LK_TRY(choose_device(v->served->options->device, v->served->index, v->device,
@@ -140,6 +152,7 @@ static enum lk_status read_hang_seconds(double *seconds)
 
 static enum lk_status open_all(struct lk_version *v)
 {
+    LK_TRY(refuse_onnx(v->path));
     LK_TRY(read_hang_seconds(&v->hang_seconds));
     LK_TRY(open_predictor(v, &v->first));
     v->used = v->first;
