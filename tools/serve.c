@@ -48,7 +48,7 @@ static int parse_models(const struct arguments *arguments, struct lk_serve_model
         }
         if (!*names[i] || !*path)
             return wrong_usage(arguments->command, "needs NAME=PATH, found '%s'", word);
-        models[i] = (struct lk_serve_model){names[i], path};
+        models[i] = (struct lk_serve_model){.name = names[i], .path = path};
     }
     return DONE;
 }
@@ -103,11 +103,13 @@ static int serve(const struct lk_serve_options *options)
 static int run(const struct arguments *arguments)
 {
     struct lk_serve_options options = {0};
-    if (arguments->word_count == 0)
+    options.model_file = option_text(arguments, "model-config-file");
+    options.batching = option_text(arguments, "batching-parameters-file");
+    if (arguments->word_count == 0 && !options.model_file)
         return wrong_usage(arguments->command, "needs at least one model: NAME=PATH or PATH");
     const size_t count = (size_t)arguments->word_count;
-    struct lk_serve_model *models = calloc(count, sizeof *models);
-    char **names = calloc(count, sizeof *names);
+    struct lk_serve_model *models = calloc(count + 1, sizeof *models);
+    char **names = calloc(count + 1, sizeof *names);
     int result = FAILED;
     if (models && names)
         result = parse_models(arguments, models, names);
@@ -135,6 +137,10 @@ static const struct option options[] = {
     {"max-queue", "N",
      "samples that may wait for a model; more are refused with 429 (default "
      "1024)"},
+    {"model-config-file", "FILE",
+     "more models, with versions and labels, as TensorFlow Serving reads them"},
+    {"batching-parameters-file", "FILE",
+     "TensorFlow Serving's, for what the three options above leave open"},
     {"max-body", "MIB", "of a request (default 32)"},
     {"max-pixels", "N", "of an image that is sent (default 16777216)"},
     {"max-connections", "N", "open at a time (default 1024)"},

@@ -32,6 +32,17 @@ LK_API LK_MUST_CHECK enum lk_status lk_predictor_open(const char *path, const ch
                                                       int64_t batch,
                                                       struct lk_predictor **predictor);
 
+/* As lk_predictor_open(). On a CPU convolutional networks also get a second set of kernels and
+ * activations, with which up to 8 samples cost no more than they have to; the weights are
+ * shared. Both differ by rounding. */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_open_to_serve(const char *path,
+                                                               const char *device,
+                                                               int64_t batch,
+                                                               struct lk_predictor **predictor);
+
+/* Bytes that it takes on the device; *few: of these, for up to 8 samples alone, or 0. */
+LK_API size_t lk_predictor_bytes(const struct lk_predictor *predictor, size_t *few);
+
 struct lk_settings;
 
 /* Opens a model with the weights of a file, by these settings: "model" (a name of the zoo, a

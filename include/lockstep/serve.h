@@ -12,17 +12,32 @@
 extern "C" {
 #endif
 
+/* A name that stands for a version. */
+struct lk_serve_label {
+    const char *name;
+    int64_t version;
+};
+
+enum { LK_SERVE_BATCH = 16, LK_SERVE_VERSIONS = 16 };
+
 /* path: a bundle, a run directory, a checkpoint, or a folder of such with numbers as names, of
  * which the highest is served, and replaced without a lost request when a higher one is there.
- */
+ * {name, path} is fine. */
 struct lk_serve_model {
     const char *name, *path;
+    int newest;                          /* of the highest versions so many are served [1] */
+    const int64_t *versions;             /* [version_count]: these are served and no others */
+    int version_count;                   /* at most LK_SERVE_VERSIONS; 0: the highest */
+    const struct lk_serve_label *labels; /* [label_count]: of versions that are served */
+    int label_count;
 };
 
 /* Zeros and NULLs stand for what is in brackets. */
 struct lk_serve_options {
     const struct lk_serve_model *models;
     int model_count;
+    const char *model_file; /* more of them: a model_config_list as TensorFlow Serving has it */
+    const char *batching;   /* a file with its parameters of batching, for what is 0 below */
     const char *device;     /* a list; models take its entries in turn [the default] */
     const char *bind;       /* an address ["127.0.0.1"] */
     int port;               /* 0: any that is free */

@@ -144,8 +144,8 @@ static void spread_input(struct lk_schedule *schedule, int i, int j)
 void lk_replica_spread_planes(struct lk_replica *replica)
 {
     struct lk_schedule *schedule = &replica->schedule;
-    replica->tiling =
-        lk_tiling_make_planes(lk_device_info(replica->config.device), replica->config.batch);
+    const struct lk_replica_config *c = &replica->config;
+    replica->tiling = lk_tiling_make_planes(lk_device_info(c->device), c->batch, c->shards);
     for (int i = 0; i < schedule->op_count; i++)
         for (int j = 0; j < schedule->ops[i].shapes.inputs; j++)
             if (schedule->ops[i].op != &spread && is_flattened(schedule, i, j))

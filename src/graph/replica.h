@@ -38,10 +38,10 @@ struct lk_replica_config {
     int gradient_sums;    /* of gradients over shards, counted likewise */
     int list_shards; /* of the whole batch: a table of which it reads at most half of the rows
                       * has a row list (tensor/row_list.h) for gradient. 0: none has */
-    struct lk_replica *weights_of; /* a replica of the same graph on the same device
-                                    * whose weights this one uses, and in training its
-                                    * gradients; it must be destroyed after this one. NULL: it
-                                    * has its own */
+    struct lk_replica *weights_of; /* a replica of the same graph on the same device whose
+                                    * weights this one uses, and in training its gradients; it
+                                    * must be destroyed after this one. NULL: it has its own */
+    bool weights_stay; /* of weights_of, from the first forward on; not with borrows_memory */
     bool one_step; /* forward computes time step `step` of sequences, from 0 on: inputs are [1],
                     * lengths 1, outputs [1, c]. Not in training. fails: LK_E_UNSUPPORTED where
                     * an operation needs more than earlier time steps */

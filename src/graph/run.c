@@ -66,6 +66,13 @@ static struct lk_buffer *activation(const struct lk_replica *replica, int value,
                                    : replica->activation[value]);
 }
 
+/* Weights of another replica may have changed since the last forward. */
+static bool repacks(const struct lk_replica *replica)
+{
+    return replica->weights_are_new ||
+           (replica->config.weights_of && !replica->config.weights_stay);
+}
+
 /* With `again` it reads and writes what backward makes again of what forward had dropped. */
 static struct lk_op_run base_run(const struct lk_replica *replica, int i, bool again)
 {
@@ -77,7 +84,7 @@ static struct lk_op_run base_run(const struct lk_replica *replica, int i, bool a
                                                                          : prepared->saved),
         .past = live_range(replica, prepared->past),
         .packed = live_range(replica, prepared->packed),
-        .weights_are_new = replica->weights_are_new || replica->config.weights_of,
+        .weights_are_new = repacks(replica),
         .time = replica->config.one_step ? replica->step : 0,
         .loss_scale = replica->loss_scale,
         .dw_stride = lk_replica_gradient_stride(replica),

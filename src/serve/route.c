@@ -16,6 +16,7 @@ struct visit {
     const struct lk_http_request *request;
     const char *rest; /* of the path */
     bool is_get;      /* or HEAD */
+    bool names_version;
 };
 
 /* --- answers ------------------------------------------------------------------------------
@@ -68,14 +69,17 @@ static bool takes(struct visit *v, const char *word)
     return true;
 }
 
-/* "/versions/2" or "/labels/latest", if it is there. -1: no such version. */
-static int64_t read_version(struct visit *v)
+/* "/versions/2" or "/labels/stable", if it is there. -1: no such version. */
+static int64_t read_version(struct visit *v, const struct lk_served *served)
 {
     char *end;
-    if (takes(v, "/labels/latest"))
-        return 0;
-    if (takes(v, "/labels/"))
-        return -1;
+    v->names_version =
+        strncmp(v->rest, "/labels/", 8) == 0 || strncmp(v->rest, "/versions/", 10) == 0;
+    if (takes(v, "/labels/")) {
+        const char *label = v->rest;
+        v->rest += strcspn(label, "/:");
+        return lk_served_find_label(served, label, (size_t)(v->rest - label));
+    }
     if (!takes(v, "/versions/"))
         return 0;
     errno = 0;
@@ -103,7 +107,8 @@ static void tell_status(const struct visit *v, struct lk_version *version)
 {
     struct lk_text text = {0};
     if (v->is_get) {
-        lk_tensorflow_tell_status(version->served, &text);
+        lk_tensorflow_tell_status(version->served, v->names_version ? version->number : 0,
+                                  &text);
         send_text(v, NULL, &text);
     } else {
         refuse_method(v, "GET");
@@ -127,7 +132,7 @@ static struct lk_version *find_version(struct visit *v)
     const size_t length = strcspn(v->rest, "/:");
     struct lk_served *served = find_model(v, v->rest, length);
     v->rest += length;
-    const int64_t number = served ? read_version(v) : -1;
+    const int64_t number = served ? read_version(v, served) : -1;
     struct lk_version *version = number >= 0 ? lk_served_acquire(served, number) : NULL;
     if (!version)
         refuse(v, 404, served ? "no such version of the model" : "no such model");

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "io/file.h"
+#include "serve/config/config.h"
 #include "serve/http/answer.h"
 #include "serve/route.h"
 #include <errno.h>
@@ -18,6 +19,8 @@ enum { MOST_MODELS = 64, MOST_TOKEN = 4096, LOOKS_PER_SECOND = 4, DRAIN_SECONDS 
 
 struct lk_server {
     struct lk_serve_options options;
+    struct lk_serve_model *models;   /* [options.model_count] of the caller and of the file */
+    struct lk_config_model *in_file; /* what the latter point to */
     struct lk_routes routes;
     char *token;
     FILE *log;
@@ -91,7 +94,7 @@ static void handle(void *context, struct lk_http_exchange *exchange,
 static void fill_options(struct lk_serve_options *o)
 {
     o->bind = o->bind ? o->bind : "127.0.0.1";
-    o->max_batch = o->max_batch ? o->max_batch : 16;
+    o->max_batch = o->max_batch ? o->max_batch : LK_SERVE_BATCH;
     o->max_queue = o->max_queue ? o->max_queue : 1024;
     o->max_body = o->max_body ? o->max_body : (size_t)32 << 20;
     o->max_connections = o->max_connections ? o->max_connections : 1024;
@@ -115,8 +118,29 @@ static enum lk_status check_name(const struct lk_serve_options *o, int index)
     return LK_OK;
 }
 
+/* The caller's models, and those of the file behind them. */
+static enum lk_status list_models(struct lk_server *server)
+{
+    struct lk_serve_options *o = &server->options;
+    int count = 0;
+    if (o->model_file)
+        LK_TRY(lk_config_read_models(o->model_file, &server->in_file, &count));
+    const size_t all = (size_t)o->model_count + (size_t)count;
+    server->models = calloc(all + 1, sizeof *server->models);
+    if (!server->models)
+        return lk_fail_memory("models", all * sizeof *server->models);
+    for (int i = 0; i < o->model_count; i++)
+        server->models[i] = o->models[i];
+    for (int i = 0; i < count; i++)
+        server->models[o->model_count + i] = server->in_file[i].model;
+    o->models = server->models;
+    o->model_count = (int)all;
+    return LK_OK;
+}
+
 static enum lk_status open_models(struct lk_server *server)
 {
+    LK_TRY(list_models(server));
     const struct lk_serve_options *o = &server->options;
     if (o->model_count < 1 || o->model_count > MOST_MODELS)
         return lk_fail(LK_E_ARGUMENT, "%d models, 1 to %d can be served", o->model_count,
@@ -128,11 +152,9 @@ static enum lk_status open_models(struct lk_server *server)
         return lk_fail_memory("models", 0);
     for (int i = 0; i < o->model_count; i++) {
         struct lk_served *served = &server->routes.models[server->routes.count++];
-        served->name = o->models[i].name;
-        served->path = o->models[i].path;
         pthread_mutex_init(&served->mutex, NULL);
         pthread_mutex_init(&served->counts.mutex, NULL);
-        LK_TRY(lk_served_open(served, o, i));
+        LK_TRY(lk_served_open(served, &o->models[i], o, i));
     }
     return LK_OK;
 }
@@ -193,9 +215,11 @@ enum lk_status lk_server_open(const struct lk_serve_options *options, struct lk_
     if (!made)
         return lk_fail_memory("a server", sizeof *made);
     made->options = *options;
-    fill_options(&made->options);
     sem_init(&made->stop, 0, 0);
     pthread_mutex_init(&made->log_mutex, NULL);
+    if (options->batching)
+        LK_TRY_OUT(lk_config_read_batching(options->batching, &made->options));
+    fill_options(&made->options);
     LK_TRY_OUT(read_token(made));
     if (options->access_log)
         LK_TRY_OUT(lk_file_append(options->access_log, &made->log));
@@ -238,6 +262,8 @@ void lk_server_close(struct lk_server *server)
         lk_served_close(&server->routes.models[i]);
     lk_http_close(server->routes.http);
     free(server->routes.models);
+    free(server->models);
+    free(server->in_file);
     if (server->log)
         fclose(server->log);
     free(server->token);

@@ -38,11 +38,12 @@ struct lk_tiling lk_tiling_make(const struct lk_device_info *info, int64_t batch
     return lk_tiling_resize(&tiling, batch, shards);
 }
 
-struct lk_tiling lk_tiling_make_planes(const struct lk_device_info *info, int64_t batch)
+struct lk_tiling lk_tiling_make_planes(const struct lk_device_info *info, int64_t batch,
+                                       int shards)
 {
     const struct lk_tiling tiling = {
         .lanes = info->vector, .vector = info->vector, .planes = true};
-    return lk_tiling_resize(&tiling, batch, 1);
+    return lk_tiling_resize(&tiling, batch, shards);
 }
 
 struct lk_shape lk_plane_shape(const struct lk_tiling *tiling, const struct lk_shape *shape)

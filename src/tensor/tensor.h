@@ -44,10 +44,10 @@ struct lk_tiling {
  */
 struct lk_tiling lk_tiling_make(const struct lk_device_info *info, int64_t batch, int shards);
 
-/* The plane tiles of up to `batch` samples, in one shard, and up to how many samples programs
- * take them. */
+/* The plane tiles of up to `batch` samples, and up to how many samples programs take them. */
 enum { LK_FEW_SAMPLES = 8 };
-struct lk_tiling lk_tiling_make_planes(const struct lk_device_info *info, int64_t batch);
+struct lk_tiling lk_tiling_make_planes(const struct lk_device_info *info, int64_t batch,
+                                       int shards);
 
 /* How a shape lies in plane tiles: [c, vectors, 1] for an image, else as it is. */
 struct lk_shape lk_plane_shape(const struct lk_tiling *tiling, const struct lk_shape *shape);

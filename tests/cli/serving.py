@@ -400,6 +400,107 @@ class Inputs(ServingTest):
             check(server.post(path, {'examples': [texts[1]]})[1]['result'][0], 1)
 
 
+class Versions(ServingTest):
+    """TensorFlow Serving's files: which versions are served, labels, batching."""
+
+    def states(self, server, name='tiny'):
+        said = json.loads(server.get('/v1/models/' + name)[1])['model_version_status']
+        return {int(v['version']): v['state'] for v in said}
+
+    def wait_for(self, server, states, name='tiny'):
+        for _ in range(600):
+            if self.states(server, name) == states:
+                return
+            time.sleep(0.1)
+        self.assertEqual(self.states(server, name), states)
+
+    def ask(self, server, path):
+        status, found = server.post('/v1/models/' + path, {'instances': [self.pixels]})
+        self.assertEqual(status, 200, found)
+        return found['predictions'][0]
+
+    def config(self, policy, more=''):
+        self.put('models.config', 'model_config_list: {  # as it is written for it\n'
+                 f"  config {{ name: 'tiny', base_path: '{self.path('versions')}'\n"
+                 f"    model_platform: \"tensorflow\"; {policy} {more} }}\n}}\n")
+        return '--model-config-file', 'models.config'
+
+    def test_files(self):
+        os.mkdir(self.path('versions'))
+        old, new = self.predicted(self.model), self.predicted(self.kept + '/other')
+        for number, source in ((1, self.model), (3, self.model)):
+            shutil.copytree(source, self.path(f'versions/{number}'))
+        self.run_program('export', self.kept + '/other', '-o', 'versions/2/')
+        labels = ("version_labels { key: 'stable' value: 1 } "
+                  "version_labels { key: 'canary' value: 2 }")
+        words = self.config('model_version_policy { specific { versions: 1 versions: 2 } }',
+                            labels)
+        self.put('batching', '# of TensorFlow Serving\nmax_batch_size { value: 32 }\n'
+                 'batch_timeout_micros { value: 0 }\nmax_enqueued_batches: { value: 2 }\n'
+                 'num_batch_threads { value: 4 }\n')
+        with self.serve(*words, '--batching-parameters-file', 'batching',
+                        'beside=' + self.model) as server:
+            self.assertEqual(self.states(server), {1: 'AVAILABLE', 2: 'AVAILABLE'})
+            self.assertEqual(self.states(server, 'tiny/versions/1'), {1: 'AVAILABLE'})
+            for path, expected in (('tiny/versions/1', old), ('tiny/versions/2', new),
+                                   ('tiny', new), ('tiny/labels/latest', new),
+                                   ('tiny/labels/stable', old), ('tiny/labels/canary', new),
+                                   ('beside', old)):
+                self.near(self.ask(server, path + ':predict'), expected)
+                self.assertEqual(server.get('/v1/models/' + path)[0], 200)
+            about = json.loads(server.get('/v1/models/tiny/labels/stable/metadata')[1])
+            self.assertEqual(about['model_spec']['version'], '1')
+            for path in ('tiny/versions/3', 'tiny/labels/nix', 'tiny/labels/', 'nix'):
+                self.assertEqual(server.get('/v1/models/' + path)[0], 404)
+            # 64 samples may wait beside others: two batches of 32
+            status, found = server.post('/v1/models/tiny:predict',
+                                        {'instances': [self.pixels] * 70})
+            self.assertEqual((status, len(found['predictions'])), (200, 70))
+        with self.serve(*self.config('model_version_policy { latest { num_versions: 2 } }')
+                        ) as server:
+            self.assertEqual(self.states(server), {3: 'AVAILABLE', 2: 'AVAILABLE'})
+            shutil.copytree(self.model, self.path('versions/.4'))
+            os.rename(self.path('versions/.4'), self.path('versions/4'))
+            self.wait_for(server, {4: 'AVAILABLE', 3: 'AVAILABLE'})
+            shutil.rmtree(self.path('versions/4'))
+            self.wait_for(server, {3: 'AVAILABLE', 2: 'AVAILABLE'})
+        with self.serve(*self.config('model_version_policy < all < > >')) as server:
+            self.assertEqual(sorted(self.states(server)), [1, 2, 3])
+            self.near(self.ask(server, 'tiny/versions/1:predict'), old)
+        with self.serve(*self.config('')) as server:
+            self.assertEqual(self.states(server), {3: 'AVAILABLE'})
+
+    def test_refused(self):
+        os.mkdir(self.path('versions'))
+        shutil.copytree(self.model, self.path('versions/1'))
+        for words, policy, more in (
+                ('no version 7', 'model_version_policy { specific { versions: [1, 7] } }', ''),
+                (["'canary'", 'version 2'], '',
+                 "version_labels { key: 'canary' value: 2 }"),
+                (["'logging_config'", 'line 3'], '', 'logging_config { }'),
+                ("'num_versions'", 'model_version_policy { latest { num_versions: 0 } }', ''),
+                ("'newest'", 'model_version_policy { newest { } }', ''),
+                ('whole number', 'model_version_policy { specific { versions: 1.5 } }', ''),
+                ('second quote', '', "name: 'tiny")):
+            self.refused(3, words, 'serve', *self.config(policy, more))
+        for words, text in (("'models.config', line 1: expected '}'", 'model_config_list {'),
+                            ('no model', 'model_config_list { }'), ('no model', ''),
+                            ('custom_model_config', 'custom_model_config { }'),
+                            ('base_path', "model_config_list { config { name: 'a' } }")):
+            self.put('models.config', text)
+            self.refused(3, words, 'serve', '--model-config-file', 'models.config')
+        for words, text in ((['allowed_batch_sizes', 'line 2'],
+                             'max_batch_size { value: 8 }\nallowed_batch_sizes: 8'),
+                            ('1 to 4096', 'max_batch_size { value: 0 }'),
+                            ('1 to 4096', 'max_batch_size { }'),
+                            ("expected '{'", 'max_batch_size: 8'),
+                            ("'valu'", 'max_batch_size { valu: 8 }')):
+            self.put('batching', text)
+            self.refused(3, words, 'serve', 'a=' + self.model, '--batching-parameters-file',
+                         'batching')
+        self.refused(3, 'nix', 'serve', 'a=' + self.model, '--batching-parameters-file', 'nix')
+
+
 class BadRequests(ServingTest):
     def test_bodies(self):
         good = json.dumps({'instances': [self.pixels]})
@@ -641,8 +742,22 @@ class BadRequests(ServingTest):
         self.refused(3, 'nix', 'serve', 'a=nix')
         self.refused(2, 'no address', 'serve', 'a=' + self.model, '--bind', 'nix')
         with self.serve() as server:
-            self.refused(3, 'cannot listen', 'serve', 'a=' + self.model, '--port',
-                         str(server.port))
+            self.refused(3, ['cannot listen', 'another port'], 'serve', 'a=' + self.model,
+                         '--port', str(server.port))
+        self.refused(3, ["'net.onnx' is an ONNX model", 'lockstep run'], 'serve', 'net.onnx')
+
+    def test_several_devices(self):
+        """Models take the devices in turn, and say the same on each."""
+        expected = self.predicted(self.model)
+        names = ['a', 'b', 'c']
+        with self.serve(*(f'{name}={self.model}' for name in names), '--device',
+                        '0*2') as server:
+            for _ in range(5):
+                for name in names:
+                    status, found = server.post(f'/v1/models/{name}:predict',
+                                                {'instances': [self.pixels]})
+                    self.assertEqual(status, 200, found)
+                    self.near(found['predictions'][0], expected)
 
 
 @unittest.skipUnless(LAYER, 'no CL/cl_layer.h')
@@ -703,6 +818,23 @@ class Many(ServingTest):
         for t in threads:
             t.start()
         return threads, answers, failures
+
+    def test_few_samples(self):
+        """Convolutional networks have kernels for up to 8 images beside those for more."""
+        self.put('net.yaml', 'name: net\ninput: [28, 28, 1]\nlayers:\n'
+                 '  - conv2d: {filters: 8, kernel: 3, activation: relu}\n'
+                 '  - max_pool: {size: 2}\n  - flatten\n  - dense: {units: 10}\n  - softmax\n')
+        self.run_program('train', 'net.yaml', '--data', DATA, '--batch-size', '32', '--run',
+                         'net', '--epochs', '1', timeout=300)
+        expected = self.predicted('net')
+        with self.serve('net=net', '--max-batch', '20') as server:
+            for count in (1, 3, 8, 9, 16, 20, 27):
+                status, found = server.post('/v1/models/net:predict',
+                                            {'instances': [self.pixels] * count})
+                self.assertEqual((status, len(found['predictions'])), (200, count))
+                for row in found['predictions']:
+                    self.near(row, expected)
+            self.assertRegex(''.join(server.said), "'net', version 1: [0-9.]+ MB on its device")
 
     def test_batch_together(self):
         with self.serve('tiny=' + self.model, '--max-delay-ms', '20') as server:
@@ -769,6 +901,36 @@ class Many(ServingTest):
             self.assertEqual(answer.getheader('Connection'), 'close')
             c.close()
             server.stop(0 if server.process.poll() is None else number)
+
+    def test_ends_with_requests_unread(self):
+        """What has reached the machine when the end is asked for is answered, on connections
+        that were open and on those that nobody has accepted yet."""
+        body = json.dumps({'instances': [self.pixels]}).encode()
+        request = (b'POST /v1/models/tiny:predict HTTP/1.1\r\nHost: x\r\nContent-Length: %d'
+                   b'\r\n\r\n' % len(body)) + body
+
+        def answer(client):
+            response = http.client.HTTPResponse(client, method='POST')
+            response.begin()
+            found = response.status, response.getheader('Connection'), response.read()
+            return found
+        server = self.serve()
+        clients = [socket.create_connection(('127.0.0.1', server.port), 60) for _ in range(8)]
+        for client in clients:
+            client.sendall(request)
+        first = [answer(client) for client in clients]
+        self.assertEqual({(status, close) for status, close, _ in first}, {(200, None)})
+        server.process.send_signal(signal.SIGSTOP)
+        clients += [socket.create_connection(('127.0.0.1', server.port), 60) for _ in range(8)]
+        for client in clients:
+            client.sendall(request)
+        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGCONT)
+        for client in clients:
+            status, _, found = answer(client)
+            self.assertEqual((status, found), (200, first[0][2]))
+            client.close()
+        server.stop(0)
 
     def test_ends_under_load(self):
         server = self.serve()

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { MOST_DEVICES = 64, ANY_DEVICE = -1 };
+enum { MOST_DEVICES = 2048, ANY_DEVICE = -1 };
 
 /* The functions that can go wrong. */
 #define CALLS(X)                                                                               \

@@ -18,6 +18,7 @@ enum {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static cl_context contexts[MOST_DEVICES];
+static int context_end; /* behind the last of them */
 
 static struct {
     cl_event event;
@@ -51,14 +52,15 @@ void layer_add_context(cl_context context, int device)
         full("context");
     pthread_mutex_lock(&mutex);
     contexts[device] = context;
+    context_end = device >= context_end ? device + 1 : context_end;
     pthread_mutex_unlock(&mutex);
 }
 
 /* The newest of that address: older ones are gone. */
 int layer_device_of_context(cl_context context)
 {
-    int device = context ? MOST_DEVICES - 1 : -1;
     pthread_mutex_lock(&mutex);
+    int device = context ? context_end - 1 : -1;
     while (device >= 0 && contexts[device] != context)
         device--;
     pthread_mutex_unlock(&mutex);

@@ -234,3 +234,20 @@ put("serve", "bytes", b'\x07\x09{"inputs": [{"name": "tokens", "shape": [2], "da
     b'"BYTES", "parameters": {"binary_data_size": 9}}]}\1\0\0\0a\0\0\0\0')  # fmt: skip
 put("serve", "deep", b'\x00\x00{"x": ' + b"[" * 40 + b"]" * 40 + b"}")
 put("serve", "long_number", b'\x00\x00{"instances": [' + b"9" * 500 + b"]}")
+GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n"
+POST = b"POST /v1/models/a:predict HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n"
+put("http", "get", GET)
+put("http", "pipelined", GET + GET.replace(b"metrics", b"v2/health/live") + POST +
+    b"Content-Length: 2\r\n\r\n{}" + GET)
+put("http", "chunked", POST + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde"
+    b"\r\n0\r\nTrailer: z\r\n\r\n" + GET)
+put("http", "bad_chunk", POST + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffff1\r\nabc")
+put("http", "two_lengths", POST + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ")
+put("http", "large", POST + b"Content-Length: 99999999999999999999\r\n\r\n{}")
+put("http", "expect", POST + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}")
+put("http", "flood", POST + b"".join(b"X-%d: y\r\n" % i for i in range(300)) + b"\r\n")
+put("http", "folded", b"GET /%2f%00?a=%zz&b HTTP/1.0\r\nHost: x\r\n folded\r\n\tmore\r\n\r\n")
+put("http", "cookies", b"HEAD / HTTP/1.1\nHost: x\nCookie: a=b; c=\"d;e\"; f\n\n")
+put("http", "upgrade", b"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\n"
+    b"Upgrade: h2c\r\n\r\nPRI * HTTP/2.0\r\n\r\n")
+put("http", "no_http", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03nonsense")

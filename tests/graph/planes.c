@@ -149,6 +149,54 @@ static void images_agree(void **state)
     compare(make_image(), NULL, true);
 }
 
+/* As a predictor that serves has it: the weights of the one, each sample a shard of its own, of
+ * which only those that came are computed. */
+static void fewer_samples_agree(void **state)
+{
+    enum { ROOM = 4 };
+    struct lk_device *device = NULL;
+    struct lk_replica *few = NULL;
+    struct network net = make_blocks();
+    float plain[MOST], planes[MOST];
+    (void)state;
+    setenv("LOCKSTEP_CLASS", "cpu", 1);
+    ASSERT_OK(lk_device_open(NULL, 0, &device));
+    unsetenv("LOCKSTEP_CLASS");
+    struct lk_replica *one = open_replica(device, &net, false);
+    const struct lk_replica_config config = {.device = device,
+                                             .outputs = {net.probabilities},
+                                             .batch = ROOM,
+                                             .shards = ROOM,
+                                             .real = LK_F32,
+                                             .weights_of = one,
+                                             .weights_stay = true,
+                                             .few_samples = true};
+    ASSERT_OK(lk_replica_create(&config, &few));
+    ASSERT_OK(lk_replica_build(few));
+    assert_true(lk_replica_tiling(few)->planes);
+    assert_int_equal(lk_replica_bytes(few).weights, 0);
+    ASSERT_OK(lk_replica_init_weights(one, 5));
+    for (int samples = 1; samples <= FEW; samples++) {
+        const struct lk_micro_batch used = {.shards = samples, .samples = samples};
+        struct lk_shape shape;
+        const int64_t count = compute(one, &net, plain) / FEW * samples;
+        memcpy(lk_replica_slot(few, net.images, 0), lk_replica_slot(one, net.images, 0),
+               (size_t)samples * CHANNELS * SIDE * SIDE);
+        ASSERT_OK(lk_replica_load_micro_batch(few, 0, &used));
+        ASSERT_OK(lk_replica_forward(few, 0));
+        const struct lk_buffer *y = lk_replica_output(few, 0, &shape);
+        ASSERT_OK(
+            lk_tiled_read(y, lk_replica_tiling(few), &shape, LK_F32, samples, planes));
+        ASSERT_OK(lk_replica_wait_slot(few, 0));
+        for (int64_t i = 0; i < count; i++)
+            assert_true(fabsf(plain[i] - planes[i]) <= 1e-5f * (1 + fabsf(plain[i])));
+    }
+    lk_replica_destroy(few);
+    lk_replica_destroy(one);
+    lk_device_close(device);
+    lk_graph_destroy(net.graph);
+}
+
 static void others_take_batch_tiles(void **state)
 {
     (void)state;
@@ -160,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_agree),
         cmocka_unit_test(images_agree),
+        cmocka_unit_test(fewer_samples_agree),
         cmocka_unit_test(others_take_batch_tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

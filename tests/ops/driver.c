@@ -131,7 +131,7 @@ static bool prepare_with(const char *algorithm, const struct trial *t, struct ri
         .node = t->op->name,
         .options = t->options,
         .shapes = t->shapes,
-        .tiling = t->c->planes ? lk_tiling_make_planes(lk_device_info(device), t->batch)
+        .tiling = t->c->planes ? lk_tiling_make_planes(lk_device_info(device), t->batch, 1)
                                : lk_tiling_make(lk_device_info(device), t->batch, t->shards),
         .real = real,
         .stores_half = t->is_half,

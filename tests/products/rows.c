@@ -146,7 +146,7 @@ static void begin(struct scene *s, struct lk_device *on, const struct subject *s
                         .subject = subject,
                         .shape = shape_of(subject, subject->is_matrix),
                         .tiling = subject->planes
-                                      ? lk_tiling_make_planes(lk_device_info(on), BATCH)
+                                      ? lk_tiling_make_planes(lk_device_info(on), BATCH, 1)
                                       : lk_tiling_make(lk_device_info(on), BATCH, SHARDS)};
     s->lanes = subject->planes && !subject->is_matrix ? 1 : s->tiling.lanes;
     const struct lk_product_axis *y = &s->shape.axis[0], *x = &s->shape.axis[1];

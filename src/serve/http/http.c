@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "serve/http/json.h"
 #include "serve/http/listen.h"
+#include <fcntl.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,11 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { HEAD_BYTES = 32 << 10, FIRST_BYTES = 16 << 10, PEER = 64, LAST_BODIES_S = 5 };
+static const double last_heads_s = 0.5; /* that clients with an open connection have at the end
+                                         * for one more request */
 
 /* What a connection is waiting for, and since when. */
 enum phase { OF_HEAD, OF_BODY, OF_ANSWER, OF_CLIENT };
@@ -283,8 +287,13 @@ static enum MHD_Result start(struct lk_http *http, struct MHD_Connection *connec
     e->connection = connection;
     begin_exchange(e, path, method);
     *context = e;
-    if (!e->path || atomic_load(&http->is_over))
+    if (!e->path)
         return MHD_NO;
+    if (atomic_load(&http->is_over)) {
+        e->closes = true;
+        refuse(e, 503);
+        return send_reply(e);
+    }
     return check_head(e) ? send_reply(e) : MHD_YES;
 }
 
@@ -490,16 +499,58 @@ void lk_http_count(struct lk_http *http, int *connections, int *requests)
     *requests = http ? atomic_load(&http->requests) : 0;
 }
 
+bool lk_http_take(struct lk_http *http, int connected, const struct sockaddr *address,
+                  unsigned bytes)
+{
+    return MHD_add_connection(http->daemon, connected, address, bytes) == MHD_YES;
+}
+
+/* Connections that the kernel has taken but the daemon has not: their clients may have sent
+ * requests already. */
+static void accept_last(struct lk_http *http, int listening)
+{
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    int made;
+    (void)fcntl(listening, F_SETFL, O_NONBLOCK);
+    while ((made = accept(listening, (struct sockaddr *)&address, &length)) >= 0) {
+        (void)lk_http_take(http, made, (struct sockaddr *)&address, length);
+        length = sizeof address;
+    }
+    close(listening);
+}
+
+/* A client that was answered before the end began may have sent its next request, or does so
+ * now: it has last_heads_s for it. Whoever has sent nothing by then is not waiting. */
+static bool is_quiet(struct lk_http *http)
+{
+    const double now = lk_seconds();
+    bool is = atomic_load(&http->requests) == 0;
+    pthread_mutex_lock(&http->mutex);
+    for (const struct connection *c = http->first; c && is; c = c->behind) {
+        const double since = c->since > http->drained ? c->since : http->drained;
+        int unread = 0;
+        (void)ioctl(c->socket, FIONREAD, &unread);
+        is = c->phase == OF_HEAD && unread == 0 && now - since > last_heads_s;
+    }
+    pthread_mutex_unlock(&http->mutex);
+    return is;
+}
+
 bool lk_http_drain(struct lk_http *http, double seconds)
 {
     const double end = lk_seconds() + seconds;
     http->drained = lk_seconds();
     atomic_store(&http->is_draining, true);
-    const int socket = MHD_quiesce_daemon(http->daemon);
-    if (socket >= 0)
-        close(socket);
-    while (lk_seconds() < end &&
-           (atomic_load(&http->requests) > 0 || !atomic_exchange(&http->is_over, true)))
+    const int listening = MHD_quiesce_daemon(http->daemon);
+    if (listening >= 0) {
+        lk_listen_to_nobody(listening);
+        accept_last(http, listening);
+    }
+    while (lk_seconds() < end && !is_quiet(http))
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    atomic_store(&http->is_over, true);
+    while (lk_seconds() < end && atomic_load(&http->requests) > 0)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     return atomic_load(&http->requests) == 0;
 }

@@ -62,6 +62,12 @@ LK_MUST_CHECK enum lk_status lk_http_open(const struct lk_http_config *config,
                                           struct lk_http **http);
 int lk_http_port(const struct lk_http *http);
 
+/* Serves a connection that someone else has accepted, which then is the server's. False: it
+ * takes no more, and the socket is closed. */
+struct sockaddr;
+bool lk_http_take(struct lk_http *http, int connected, const struct sockaddr *address,
+                  unsigned bytes);
+
 /* Accepts nothing more, and waits until all requests that had begun are answered, at most so
  * long; false: some are not. */
 bool lk_http_drain(struct lk_http *http, double seconds);

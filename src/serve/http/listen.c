@@ -9,6 +9,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <asm/socket.h>
+#include <linux/filter.h>
+#endif
 
 enum { BACKLOG = 1024, PORT_TEXT = 16 };
 
@@ -21,7 +25,9 @@ static enum lk_status open_socket(const struct addrinfo *at, int *listening)
     if (bind(made, at->ai_addr, at->ai_addrlen) != 0 || listen(made, BACKLOG) != 0) {
         const int why = errno;
         close(made);
-        return lk_fail(LK_E_IO, "%s", strerror(why));
+        return lk_fail(LK_E_IO, "%s%s", strerror(why),
+                       why == EADDRINUSE ? ": take another port, or 0 for any that is free"
+                                         : "");
     }
     *listening = made;
     return LK_OK;
@@ -56,6 +62,17 @@ enum lk_status lk_listen(const char *bind, int port, int *listening, int *found)
         return lk_fail_within(status, "cannot listen at %s, port %d", bind, port);
     *found = find_port(*listening);
     return LK_OK;
+}
+
+void lk_listen_to_nobody(int listening)
+{
+#ifdef __linux__
+    struct sock_filter nothing[] = {{.code = BPF_RET | BPF_K, .k = 0}}; /* passes no packet */
+    const struct sock_fprog filter = {.len = 1, .filter = nothing};
+    (void)setsockopt(listening, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
+#else
+    (void)listening;
+#endif
 }
 
 void lk_address_print(const struct sockaddr *address, char *text, size_t bytes)

@@ -16,6 +16,16 @@ int lk_http_port(const struct lk_http *http)
     return 0;
 }
 
+bool lk_http_take(struct lk_http *http, int connected, const struct sockaddr *address,
+                  unsigned bytes)
+{
+    (void)http;
+    (void)connected;
+    (void)address;
+    (void)bytes;
+    return false;
+}
+
 bool lk_http_drain(struct lk_http *http, double seconds)
 {
     (void)http;

@@ -46,10 +46,10 @@ void lk_counts_add_reopened(struct lk_counts *counts)
     pthread_mutex_unlock(&counts->mutex);
 }
 
-void lk_counts_set_waiting(struct lk_counts *counts, int64_t samples)
+void lk_counts_add_waiting(struct lk_counts *counts, int64_t samples)
 {
     pthread_mutex_lock(&counts->mutex);
-    counts->waiting = samples;
+    counts->waiting += samples;
     pthread_mutex_unlock(&counts->mutex);
 }
 

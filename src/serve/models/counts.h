@@ -22,7 +22,8 @@ void lk_counts_add_request(struct lk_counts *counts, int status, double seconds)
 void lk_counts_add_batch(struct lk_counts *counts, int64_t samples, double seconds);
 void lk_counts_add_refused(struct lk_counts *counts);
 void lk_counts_add_reopened(struct lk_counts *counts);
-void lk_counts_set_waiting(struct lk_counts *counts, int64_t samples);
+/* More samples that wait, or fewer. */
+void lk_counts_add_waiting(struct lk_counts *counts, int64_t samples);
 
 /* Lines of all models, [count], in Prometheus's text format. */
 void lk_counts_print(struct lk_counts *const *counts, const char *const *names, int count,

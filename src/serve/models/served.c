@@ -1,4 +1,4 @@
-/* A model and its versions: which is current, and what replaces it. */
+/* A model and its versions: which are served, and what replaces them. */
 #include "serve/models/served.h"
 
 #include "base/clock.h"
@@ -43,37 +43,142 @@ static bool has_failed(const struct lk_served *served, int64_t number)
     return false;
 }
 
-/* The highest version in a folder that has not failed, and its path; 0: it has none. */
-static int64_t find_highest(const struct lk_served *served, char path[LK_SERVED_PATH])
+static bool is_wanted(const struct lk_served *served, int64_t number)
 {
-    const char *folder = served->path;
-    int64_t highest = 0;
-    DIR *dir = can_be_opened(folder) ? NULL : opendir(folder);
+    const struct lk_serve_model *m = served->model;
+    for (int i = 0; i < m->version_count; i++)
+        if (m->versions[i] == number)
+            return true;
+    return m->version_count == 0;
+}
+
+static int most_versions(const struct lk_served *served)
+{
+    const struct lk_serve_model *m = served->model;
+    const int most = m->version_count > 0 ? LK_SERVE_VERSIONS : m->newest;
+    return most < 1 ? 1 : most > LK_SERVE_VERSIONS ? LK_SERVE_VERSIONS : most;
+}
+
+/* Where a version of the folder lies; false: nowhere, or it is not whole yet. */
+static bool find_path(const struct lk_served *served, int64_t number, char path[LK_SERVED_PATH])
+{
+    return (size_t)snprintf(path, LK_SERVED_PATH, "%s/%lld", served->path, (long long)number) <
+               LK_SERVED_PATH &&
+           can_be_opened(path);
+}
+
+/* Puts a number into a list that descends, of which the last falls out where it is full. */
+static void insert(int64_t *numbers, int *count, int most, int64_t number)
+{
+    int at = 0;
+    while (at < *count && numbers[at] > number)
+        at++;
+    if (at == most)
+        return;
+    *count += *count < most;
+    memmove(numbers + at + 1, numbers + at, (size_t)(*count - at - 1) * sizeof *numbers);
+    numbers[at] = number;
+}
+
+/* The versions of a folder that are to be served and have not failed, the highest first; how
+ * many. 0: it has none, or is itself what is to be served. */
+static int list_wanted(const struct lk_served *served, int64_t numbers[LK_SERVE_VERSIONS])
+{
+    char path[LK_SERVED_PATH];
+    int count = 0;
+    DIR *dir = can_be_opened(served->path) ? NULL : opendir(served->path);
     for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
-        char there[LK_SERVED_PATH];
         const int64_t number = version_of(entry->d_name);
-        if (number <= highest || has_failed(served, number) ||
-            (size_t)snprintf(there, sizeof there, "%s/%s", folder, entry->d_name) >=
-                sizeof there ||
-            !can_be_opened(there))
-            continue;
-        highest = number;
-        memcpy(path, there, sizeof there);
+        if (number > 0 && is_wanted(served, number) && !has_failed(served, number) &&
+            find_path(served, number, path))
+            insert(numbers, &count, most_versions(served), number);
     }
     if (dir)
         closedir(dir);
-    return highest;
+    return count;
 }
 
-enum lk_status lk_served_open(struct lk_served *served, const struct lk_serve_options *options,
-                              int index)
+/* Adds a version to those that are served. */
+static void add(struct lk_served *served, struct lk_version *opened)
+{
+    pthread_mutex_lock(&served->mutex);
+    struct lk_version **at = &served->open;
+    while (*at && (*at)->number > opened->number)
+        at = &(*at)->behind;
+    opened->behind = *at;
+    *at = opened;
+    pthread_mutex_unlock(&served->mutex);
+}
+
+static enum lk_status open_version(struct lk_served *served, int64_t number)
 {
     char path[LK_SERVED_PATH];
+    struct lk_version *opened = NULL;
+    if (!find_path(served, number, path))
+        return lk_fail(LK_E_IO, "model '%s': '%s' has no version %lld", served->name,
+                       served->path, (long long)number);
+    LK_TRY(lk_version_open(served, number, path, &opened));
+    add(served, opened);
+    return LK_OK;
+}
+
+static enum lk_status open_alone(struct lk_served *served)
+{
+    struct lk_version *opened = NULL;
+    LK_TRY(lk_version_open(served, 1, served->path, &opened));
+    add(served, opened);
+    return LK_OK;
+}
+
+static bool is_open(const struct lk_served *served, int64_t number)
+{
+    const struct lk_version *v = served->open;
+    while (v && v->number != number)
+        v = v->behind;
+    return v != NULL;
+}
+
+static enum lk_status check_labels(const struct lk_served *served)
+{
+    const struct lk_serve_model *m = served->model;
+    for (int i = 0; i < m->label_count; i++)
+        if (!is_open(served, m->labels[i].version))
+            return lk_fail(LK_E_DATA,
+                           "model '%s': label '%s' is of version %lld, which is not served",
+                           served->name, m->labels[i].name, (long long)m->labels[i].version);
+    return LK_OK;
+}
+
+enum lk_status lk_served_open(struct lk_served *served, const struct lk_serve_model *model,
+                              const struct lk_serve_options *options, int index)
+{
+    char path[LK_SERVED_PATH];
+    int64_t numbers[LK_SERVE_VERSIONS];
+    served->name = model->name;
+    served->path = model->path;
+    served->model = model;
     served->options = options;
     served->index = index;
-    const int64_t highest = find_highest(served, path);
-    return lk_version_open(served, highest ? highest : 1, highest ? path : served->path,
-                           &served->current);
+    const int count = list_wanted(served, numbers);
+    for (int i = 0; i < model->version_count; i++)
+        if (!find_path(served, model->versions[i], path))
+            return lk_fail(LK_E_IO, "model '%s': '%s' has no version %lld", served->name,
+                           served->path, (long long)model->versions[i]);
+    for (int i = 0; i < count; i++)
+        LK_TRY(open_version(served, numbers[i]));
+    if (count == 0)
+        LK_TRY(open_alone(served));
+    return check_labels(served);
+}
+
+int64_t lk_served_find_label(const struct lk_served *served, const char *label, size_t length)
+{
+    const struct lk_serve_model *m = served->model;
+    for (int i = 0; i < m->label_count; i++)
+        if (strlen(m->labels[i].name) == length &&
+            memcmp(m->labels[i].name, label, length) == 0)
+            return m->labels[i].version;
+    return length == 6 && memcmp(label, "latest", 6) == 0 ? 0 : -1;
 }
 
 /* Those that nobody uses any more. The mutex is not held while they end. */
@@ -102,8 +207,11 @@ static void end_replaced(struct lk_served *served, bool all)
 void lk_served_close(struct lk_served *served)
 {
     end_replaced(served, true);
-    lk_version_close(served->current);
-    served->current = NULL;
+    while (served->open) {
+        struct lk_version *v = served->open;
+        served->open = v->behind;
+        lk_version_close(v);
+    }
 }
 
 static void note_failure(struct lk_served *served, int64_t number)
@@ -135,59 +243,92 @@ static void forget_failures(struct lk_served *served)
     pthread_mutex_unlock(&served->mutex);
 }
 
-static void replace(struct lk_served *served, struct lk_version *opened)
+/* Takes a version from those that are served. */
+static void retire(struct lk_served *served, struct lk_version *version)
 {
     pthread_mutex_lock(&served->mutex);
-    served->current->behind = served->replaced;
-    served->replaced = served->current;
-    served->current = opened;
+    struct lk_version **at = &served->open;
+    while (*at != version)
+        at = &(*at)->behind;
+    *at = version->behind;
+    version->behind = served->replaced;
+    served->replaced = version;
     pthread_mutex_unlock(&served->mutex);
-    end_replaced(served, false);
 }
 
 /* Its device hangs: the same version on what is left. */
-static void open_elsewhere(struct lk_served *served)
+static void open_elsewhere(struct lk_served *served, struct lk_version *version)
 {
     struct lk_version *opened = NULL;
     if (lk_seconds() < served->tried + SECONDS_BETWEEN)
         return;
     served->tried = lk_seconds();
-    const struct lk_version *v = served->current;
-    if (lk_version_open(served, v->number, v->path, &opened) == LK_OK) {
+    if (lk_version_open(served, version->number, version->path, &opened) == LK_OK) {
         lk_counts_add_reopened(&served->counts);
-        replace(served, opened);
+        add(served, opened);
+        retire(served, version);
     } else {
         lk_log(LK_LOG_WARNING, "%s", lk_error_text());
         lk_error_clear();
     }
 }
 
-void lk_served_renew(struct lk_served *served)
+static void check_devices(struct lk_served *served)
 {
-    char path[LK_SERVED_PATH];
-    struct lk_version *opened = NULL;
     for (struct lk_version *v = served->replaced; v; v = v->behind)
         (void)lk_version_check(v);
-    if (!lk_version_check(served->current))
-        open_elsewhere(served);
-    end_replaced(served, false);
-    forget_failures(served);
-    const int64_t highest = find_highest(served, path);
-    if (highest == 0 || highest == served->current->number)
-        return;
-    if (lk_version_open(served, highest, path, &opened) != LK_OK) {
-        note_failure(served, highest);
-        return;
+    for (struct lk_version *v = served->open, *behind; v; v = behind) {
+        behind = v->behind;
+        if (!lk_version_check(v))
+            open_elsewhere(served, v);
     }
-    replace(served, opened);
-    lk_log(LK_LOG_INFO, "model '%s': version %lld is served", served->name, (long long)highest);
+}
+
+/* Opens what is to be served; false: one could not be opened, and others may take its place. */
+static bool open_wanted(struct lk_served *served, const int64_t *numbers, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (is_open(served, numbers[i]))
+            continue;
+        if (open_version(served, numbers[i]) != LK_OK) {
+            note_failure(served, numbers[i]);
+            return false;
+        }
+        lk_log(LK_LOG_INFO, "model '%s': version %lld is served", served->name,
+               (long long)numbers[i]);
+    }
+    return true;
+}
+
+static void retire_others(struct lk_served *served, const int64_t *numbers, int count)
+{
+    for (struct lk_version *v = served->open, *behind; v; v = behind) {
+        bool stays = false;
+        behind = v->behind;
+        for (int i = 0; i < count; i++)
+            stays |= numbers[i] == v->number;
+        if (!stays)
+            retire(served, v);
+    }
+}
+
+void lk_served_renew(struct lk_served *served)
+{
+    int64_t numbers[LK_SERVE_VERSIONS];
+    check_devices(served);
+    forget_failures(served);
+    const int count = list_wanted(served, numbers);
+    if (count > 0 && open_wanted(served, numbers, count))
+        retire_others(served, numbers, count);
+    end_replaced(served, false);
 }
 
 struct lk_version *lk_served_acquire(struct lk_served *served, int64_t number)
 {
     pthread_mutex_lock(&served->mutex);
-    struct lk_version *v = served->current;
-    v = v && (number == 0 || v->number == number) ? v : NULL;
+    struct lk_version *v = served->open;
+    while (v && number != 0 && v->number != number)
+        v = v->behind;
     if (v)
         v->users++;
     pthread_mutex_unlock(&served->mutex);

@@ -18,7 +18,7 @@ struct lk_version {
     struct lk_predictor *used;  /* that predicts: the first one until its device fails */
     struct lk_signature signature;
     int users;                 /* who has acquired it; the served model's mutex is held */
-    struct lk_version *behind; /* of those that are replaced */
+    struct lk_version *behind; /* of those that are served, or replaced */
 
     pthread_mutex_t mutex; /* of all below */
     pthread_cond_t news;
@@ -34,14 +34,15 @@ struct lk_version {
     float *outputs[LK_MOST_OUTPUTS];
 };
 
-/* One model, of which one version is current. */
+/* One model and its versions that are served, the highest first. */
 struct lk_served {
     const char *name, *path;
+    const struct lk_serve_model *model; /* which versions */
     const struct lk_serve_options *options;
     int index; /* which entry of the device list it takes */
     struct lk_counts counts;
     pthread_mutex_t mutex; /* of all below */
-    struct lk_version *current, *replaced;
+    struct lk_version *open, *replaced;
     int64_t failed[LK_MOST_FAILED]; /* versions that could not be opened, which are not tried
                                      * again while they are there */
     int failed_count;
@@ -49,18 +50,23 @@ struct lk_served {
     double tried; /* when a device that hangs was last to be replaced, lk_seconds() */
 };
 
-/* Opens the model's version. fails: as lk_server_open() */
+/* Opens the model's versions. fails: as lk_server_open() */
 LK_MUST_CHECK enum lk_status lk_served_open(struct lk_served *served,
+                                            const struct lk_serve_model *model,
                                             const struct lk_serve_options *options, int index);
 void lk_served_close(struct lk_served *served);
 
-/* Looks for a higher version, opens it and replaces the one before; ends replaced ones that
- * nobody uses. Takes as long as opening does; jobs go on meanwhile. */
+/* Looks which versions are there, opens those that are to be served, and then closes those that
+ * are not; ends replaced ones that nobody uses. Takes as long as opening does; jobs go on
+ * meanwhile. */
 void lk_served_renew(struct lk_served *served);
 
-/* The current version, to be released; number 0: whichever it is. NULL: it is not there. */
+/* A version that is served, to be released; number 0: the highest. NULL: it is not there. */
 struct lk_version *lk_served_acquire(struct lk_served *served, int64_t number);
 void lk_served_release(struct lk_version *version);
+
+/* The version of a label; 0 of "latest" where no label is called so; -1: there is none. */
+int64_t lk_served_find_label(const struct lk_served *served, const char *label, size_t length);
 
 /* Opens a version's predictor, predicts with it and starts the worker. fails: as
  * lk_predictor_open() */

@@ -39,12 +39,24 @@ bool lk_status_is_of_device(enum lk_status status)
            status == LK_E_BUILD;
 }
 
+/* Its bytes would be taken for a checkpoint's. */
+static enum lk_status refuse_onnx(const char *path)
+{
+    const size_t length = strlen(path);
+    return length < 5 || strcmp(path + length - 5, ".onnx") != 0
+               ? LK_OK
+               : lk_fail(LK_E_UNSUPPORTED,
+                         "'%s' is an ONNX model, and what is served is a bundle or a run; "
+                         "'lockstep run' computes ONNX models",
+                         path);
+}
+
 static enum lk_status open_predictor(struct lk_version *v, struct lk_predictor **predictor)
 {
     LK_TRY(choose_device(v->served->options->device, v->served->index, v->device,
                          sizeof v->device));
-    return lk_predictor_open(v->path, *v->device ? v->device : NULL,
-                             v->served->options->max_batch, predictor);
+    return lk_predictor_open_to_serve(v->path, *v->device ? v->device : NULL,
+                                      v->served->options->max_batch, predictor);
 }
 
 enum lk_status lk_version_reopen(struct lk_version *v)
@@ -85,6 +97,18 @@ static void describe(struct lk_version *v)
                 3, {s->own_shapes[o].dim[1], s->own_shapes[o].dim[2], s->own_shapes[o].dim[0]}};
         s->output_count = o + 1;
     }
+}
+
+static void say_memory(const struct lk_version *v)
+{
+    size_t few = 0;
+    const size_t bytes = lk_predictor_bytes(v->first, &few);
+    char more[64] = "";
+    if (few > 0)
+        snprintf(more, sizeof more, ", of these %.1f MB for up to 8 samples",
+                 (double)few / 1e6);
+    lk_log(LK_LOG_INFO, "model '%s', version %lld: %.1f MB on its device%s", v->served->name,
+           (long long)v->number, (double)bytes / 1e6, more);
 }
 
 static enum lk_status take_memory(struct lk_version *v)
@@ -128,10 +152,12 @@ static enum lk_status read_hang_seconds(double *seconds)
 
 static enum lk_status open_all(struct lk_version *v)
 {
+    LK_TRY(refuse_onnx(v->path));
     LK_TRY(read_hang_seconds(&v->hang_seconds));
     LK_TRY(open_predictor(v, &v->first));
     v->used = v->first;
     describe(v);
+    say_memory(v);
     LK_TRY(take_memory(v));
     LK_TRY(warm_up(v));
     v->has_thread = pthread_create(&v->thread, NULL, lk_version_work, v) == 0;

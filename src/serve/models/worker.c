@@ -203,7 +203,7 @@ static struct lk_job *gather(struct lk_version *v)
         v->last = &v->jobs;
     job->behind = NULL;
     v->waiting -= samples;
-    lk_counts_set_waiting(&v->served->counts, v->waiting);
+    lk_counts_add_waiting(&v->served->counts, -samples);
     return first;
 }
 
@@ -235,6 +235,7 @@ static struct lk_job *take_from(struct lk_version *v)
         *last = v->jobs;
         v->taken = v->jobs = NULL;
         v->last = &v->jobs;
+        lk_counts_add_waiting(&v->served->counts, -v->waiting);
         v->waiting = 0;
     }
     pthread_mutex_unlock(&v->mutex);
@@ -267,7 +268,7 @@ enum lk_submitted lk_version_submit(struct lk_version *version, struct lk_job *j
         *v->last = job;
         v->last = &job->behind;
         v->waiting += job->count;
-        lk_counts_set_waiting(&v->served->counts, v->waiting);
+        lk_counts_add_waiting(&v->served->counts, job->count);
         pthread_cond_signal(&v->news);
     }
     pthread_mutex_unlock(&v->mutex);

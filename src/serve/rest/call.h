@@ -34,8 +34,8 @@ enum lk_status lk_tensorflow_predict(struct lk_call *call);
 enum lk_status lk_tensorflow_classify(struct lk_call *call);
 enum lk_status lk_kserve_infer(struct lk_call *call);
 
-/* What these protocols tell of a model. */
-void lk_tensorflow_tell_status(struct lk_served *served, struct lk_text *text);
+/* What these protocols tell of a model. number: the version whose status it is; 0: all. */
+void lk_tensorflow_tell_status(struct lk_served *served, int64_t number, struct lk_text *text);
 void lk_tensorflow_tell_metadata(const struct lk_version *version, struct lk_text *text);
 void lk_kserve_tell_model(const struct lk_version *version, struct lk_text *text);
 

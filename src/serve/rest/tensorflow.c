@@ -285,9 +285,25 @@ static void tell_version(int64_t number, const char *state, const char *error,
     lk_text_append(text, "}}");
 }
 
-void lk_tensorflow_tell_status(struct lk_served *served, struct lk_text *text)
+static void tell_versions(const struct lk_version *first, const char *state, bool *is_first,
+                          struct lk_text *text)
 {
+    for (const struct lk_version *v = first; v; v = v->behind) {
+        lk_text_append(text, *is_first ? "" : ", ");
+        tell_version(v->number, state, "", text);
+        *is_first = false;
+    }
+}
+
+void lk_tensorflow_tell_status(struct lk_served *served, int64_t number, struct lk_text *text)
+{
+    bool is_first = true;
     lk_text_append(text, "{\"model_version_status\": [");
+    if (number > 0) {
+        tell_version(number, "AVAILABLE", "", text);
+        lk_text_append(text, "]}\n");
+        return;
+    }
     pthread_mutex_lock(&served->mutex);
     for (int i = served->failed_count; i-- > 0;) {
         const bool is_last = i + 1 == served->failed_count;
@@ -295,11 +311,8 @@ void lk_tensorflow_tell_status(struct lk_served *served, struct lk_text *text)
                      is_last ? served->failure : "it cannot be opened", text);
         lk_text_append(text, ", ");
     }
-    tell_version(served->current->number, "AVAILABLE", "", text);
-    for (const struct lk_version *v = served->replaced; v; v = v->behind) {
-        lk_text_append(text, ", ");
-        tell_version(v->number, "UNLOADING", "", text);
-    }
+    tell_versions(served->open, "AVAILABLE", &is_first, text);
+    tell_versions(served->replaced, "UNLOADING", &is_first, text);
     pthread_mutex_unlock(&served->mutex);
     lk_text_append(text, "]}\n");
 }

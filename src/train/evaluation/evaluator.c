@@ -39,6 +39,31 @@ static enum lk_status create_group(struct lk_evaluator *evaluator,
     return lk_group_build(evaluator->group);
 }
 
+/* A replica beside the first one, with its weights, for few samples: where plane tiles cannot
+ * be taken, or there is no memory, the first one computes them too. */
+static enum lk_status create_few(struct lk_evaluator *evaluator,
+                                 const struct lk_replica_config *first)
+{
+    struct lk_replica_config config = *first;
+    config.batch = config.shards = LK_FEW_SAMPLES; /* so that each sample is a shard */
+    config.weights_of = evaluator->replica;
+    config.weights_stay = true;
+    config.few_samples = true;
+    config.borrows_memory = false; /* what it packs of its weights stays there */
+    enum lk_status status = lk_replica_create(&config, &evaluator->few);
+    if (status == LK_OK && lk_replica_tiling(evaluator->few)->planes) {
+        status = lk_replica_build(evaluator->few);
+        if (status == LK_OK)
+            return LK_OK;
+    }
+    lk_replica_destroy(evaluator->few);
+    evaluator->few = NULL;
+    if (status != LK_E_DEVICE_MEMORY)
+        return status;
+    lk_error_clear();
+    return LK_OK;
+}
+
 static enum lk_status create(struct lk_evaluator *evaluator,
                              const struct lk_evaluator_config *c)
 {
@@ -65,7 +90,8 @@ static enum lk_status create(struct lk_evaluator *evaluator,
         LK_TRY(lk_evaluator_divide(evaluator, &config));
     if (!evaluator->features)
         LK_TRY(lk_replica_create(&config, &evaluator->replica));
-    return lk_replica_build(evaluator->replica);
+    LK_TRY(lk_replica_build(evaluator->replica));
+    return c->few_too && c->batch > LK_FEW_SAMPLES ? create_few(evaluator, &config) : LK_OK;
 }
 
 enum lk_status lk_evaluator_create(const struct lk_evaluator_config *config,
@@ -92,6 +118,7 @@ void lk_evaluator_destroy(struct lk_evaluator *evaluator)
 {
     if (!evaluator)
         return;
+    lk_replica_destroy(evaluator->few);
     lk_replica_destroy(evaluator->frozen);
     if (evaluator->group)
         lk_group_destroy(evaluator->group);
@@ -112,6 +139,12 @@ void lk_evaluator_destroy(struct lk_evaluator *evaluator)
 struct lk_replica *lk_evaluator_replica(struct lk_evaluator *evaluator)
 {
     return evaluator->replica;
+}
+
+size_t lk_evaluator_bytes(const struct lk_evaluator *evaluator, size_t *few)
+{
+    *few = evaluator->few ? lk_replica_bytes(evaluator->few).total : 0;
+    return lk_replica_bytes(evaluator->replica).total + *few;
 }
 
 void lk_evaluator_watch(struct lk_evaluator *evaluator, void (*beat)(void *), void *context)
@@ -135,44 +168,46 @@ static enum lk_status load_place(void *context, struct lk_replica *replica, int 
     return lk_replica_load(replica, 0, *(const int64_t *)context);
 }
 
-static enum lk_status run_forward(struct lk_evaluator *evaluator, int64_t count)
+static enum lk_status run_forward(struct lk_evaluator *evaluator, struct lk_replica *replica,
+                                  int64_t count)
 {
     const struct lk_group_work work = {
         .context = &count, .micro_batches = 1, .load = load_place};
     if (evaluator->group)
         return lk_group_run(evaluator->group, &work);
-    const int64_t each = lk_replica_tiling(evaluator->replica)->shard_samples;
+    const int64_t each = lk_replica_tiling(replica)->shard_samples;
     const struct lk_micro_batch used = {.shards = (int)lk_divide_up(count, each),
                                         .samples = count};
-    LK_TRY(lk_replica_load_micro_batch(evaluator->replica, 0, &used));
-    return lk_replica_forward(evaluator->replica, 0);
+    LK_TRY(lk_replica_load_micro_batch(replica, 0, &used));
+    return lk_replica_forward(replica, 0);
 }
 
-static enum lk_status predict_once(struct lk_evaluator *evaluator, int64_t count,
-                                   float *const *to)
+static enum lk_status predict_once(struct lk_evaluator *evaluator, struct lk_replica *first,
+                                   int64_t count, float *const *to)
 {
-    LK_TRY(run_forward(evaluator, count));
+    LK_TRY(run_forward(evaluator, first, count));
     for (int i = 0; i < evaluator->model->output_count; i++) {
         const struct lk_node *node = evaluator->model->outputs[i].node;
         const struct lk_replica *replica =
-            lk_group_member(evaluator->replica, evaluator->group ? lk_node_place(node) : 0);
+            lk_group_member(first, evaluator->group ? lk_node_place(node) : 0);
         struct lk_shape shape;
         const struct lk_buffer *y = lk_replica_output(replica, i, &shape);
         LK_TRY(lk_tiled_read(y, lk_replica_tiling(replica), &shape, LK_F32, count, to[i]));
     }
-    for (int p = 0; p < lk_group_places(evaluator->replica); p++)
-        LK_TRY(lk_replica_wait_slot(lk_group_member(evaluator->replica, p), 0));
+    for (int p = 0; p < lk_group_places(first); p++)
+        LK_TRY(lk_replica_wait_slot(lk_group_member(first, p), 0));
     return LK_OK;
 }
 
-/* Predicts the `count` samples that lie in slot 0; to[o]: predictions of output o,
- * [count][elements]. Once more where something crossed wrong between devices of a group. */
-static enum lk_status predict_slot(struct lk_evaluator *evaluator, int64_t count,
-                                   float *const *to)
+/* Predicts the `count` samples that lie in slot 0 of `first`, which is evaluator->replica or
+ * ->few; to[o]: predictions of output o, [count][elements]. Once more where something crossed
+ * wrong between devices of a group. */
+static enum lk_status predict_slot(struct lk_evaluator *evaluator, struct lk_replica *first,
+                                   int64_t count, float *const *to)
 {
     for (int tries = 0; tries < 2; tries++) {
         bool is_right = true;
-        LK_TRY(predict_once(evaluator, count, to));
+        LK_TRY(predict_once(evaluator, first, count, to));
         if (evaluator->group)
             LK_TRY(lk_group_check(evaluator->group, &is_right));
         if (is_right)
@@ -188,12 +223,14 @@ enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator, int64_t coun
     const struct lk_model *model = evaluator->model;
     for (int64_t i = 0; i < count; i += evaluator->batch) {
         const int64_t n = lk_least(evaluator->batch, count - i);
+        struct lk_replica *used = evaluator->few && n <= LK_FEW_SAMPLES ? evaluator->few
+                                                                        : evaluator->replica;
         float *to[LK_MOST_OUTPUTS];
         for (int j = 0; j < model->input_count; j++) {
             const struct lk_node *node = model->inputs[j];
             const size_t bytes = lk_input_bytes(&node->input);
-            for (int p = 0; p < lk_group_places(evaluator->replica); p++) {
-                void *slot = lk_replica_slot(lk_group_member(evaluator->replica, p), node, 0);
+            for (int p = 0; p < lk_group_places(used); p++) {
+                void *slot = lk_replica_slot(lk_group_member(used, p), node, 0);
                 if (slot)
                     memcpy(slot, (const char *)inputs[j] + (size_t)i * bytes,
                            (size_t)n * bytes);
@@ -201,7 +238,7 @@ enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator, int64_t coun
         }
         for (int j = 0; j < model->output_count; j++)
             to[j] = outputs[j] + i * evaluator->judged[j].elements;
-        LK_TRY(predict_slot(evaluator, n, to));
+        LK_TRY(predict_slot(evaluator, used, n, to));
     }
     return LK_OK;
 }
@@ -235,7 +272,7 @@ enum lk_status lk_evaluator_predict_batch(struct lk_evaluator *evaluator, int64_
     if (!evaluator->features ||
         !lk_evaluator_recall_targets(evaluator, batch * evaluator->batch, count, fields))
         LK_TRY(read_batch(evaluator, batch, count, fields));
-    return predict_slot(evaluator, count, to);
+    return predict_slot(evaluator, evaluator->replica, count, to);
 }
 
 enum lk_status lk_evaluator_open_batches(struct lk_evaluator *evaluator,

@@ -16,6 +16,8 @@ struct lk_evaluator_config {
     struct lk_model *model;
     int64_t batch; /* most samples at a time */
     bool cuts; /* fewer samples take less work: only the tiles that have some are computed */
+    bool few_too; /* a second replica for up to LK_FEW_SAMPLES samples of arrays, where it is
+                   * faster: weights are set once, before the first prediction */
     /* of images, nothing by chance; copied. NULL: as they are */
     const struct lk_transform *transform;
     const char *pipeline; /* of its samples, as batches take it, outlives it; NULL: none */
@@ -32,6 +34,9 @@ LK_MUST_CHECK enum lk_status lk_evaluator_create(const struct lk_evaluator_confi
 void lk_evaluator_destroy(struct lk_evaluator *evaluator);
 
 struct lk_replica *lk_evaluator_replica(struct lk_evaluator *evaluator);
+
+/* Bytes on the device; *few: of these, of the second replica, 0 where there is none. */
+size_t lk_evaluator_bytes(const struct lk_evaluator *evaluator, size_t *few);
 
 /* Predictions [count][elements] of each output, in host order. inputs[i]: [count] samples of
  * the model's input i as struct lk_input has them; waits. */

@@ -24,6 +24,7 @@ struct lk_evaluator {
     struct lk_model *model;
     struct lk_replica *replica, *frozen;    /* frozen: NULL, or see features.h: */
     struct lk_evaluated_features *features; /* then `replica` is of the head; NULL */
+    struct lk_replica *few; /* for up to LK_FEW_SAMPLES, with the weights of `replica`; NULL */
     struct lk_group *group; /* owns `replica` and those of other places; NULL: one device */
     int64_t batch;
     const char *pipeline;

@@ -84,6 +84,7 @@ static enum lk_status open_about(struct lk_predictor *predictor,
                                                .model = predictor->model,
                                                .batch = batch,
                                                .cuts = true,
+                                               .few_too = predictor->serves,
                                                .transform = &transform,
                                                .pipeline = predictor->text,
                                                .choices = predictor->choices};
@@ -98,16 +99,21 @@ static enum lk_status open_file(struct lk_predictor *predictor,
     return lk_checkpoint_read_average(file, lk_evaluator_replica(predictor->evaluator));
 }
 
-enum lk_status lk_predictor_open(const char *path, const char *device, int64_t batch,
-                                 struct lk_predictor **predictor)
+static enum lk_status open_path(const char *path, const char *device, int64_t batch,
+                                bool serves, struct lk_predictor **predictor)
 {
     char found[1024];
     struct lk_checkpoint_file *file = NULL;
     LK_TRY(lk_checkpoint_find(path, found, sizeof found));
     LK_TRY(lk_checkpoint_open(found, &file));
     struct lk_predictor *made = calloc(1, sizeof *made);
-    enum lk_status status = made ? open_file(made, file, device, batch)
-                                 : lk_fail_memory("a predictor", sizeof *made);
+    enum lk_status status;
+    if (made) {
+        made->serves = serves;
+        status = open_file(made, file, device, batch);
+    } else {
+        status = lk_fail_memory("a predictor", sizeof *made);
+    }
     lk_checkpoint_close(file);
     if (status != LK_OK) {
         lk_predictor_close(made);
@@ -115,6 +121,18 @@ enum lk_status lk_predictor_open(const char *path, const char *device, int64_t b
     }
     *predictor = made;
     return LK_OK;
+}
+
+enum lk_status lk_predictor_open(const char *path, const char *device, int64_t batch,
+                                 struct lk_predictor **predictor)
+{
+    return open_path(path, device, batch, false, predictor);
+}
+
+enum lk_status lk_predictor_open_to_serve(const char *path, const char *device, int64_t batch,
+                                          struct lk_predictor **predictor)
+{
+    return open_path(path, device, batch, true, predictor);
 }
 
 /* --- with weights of a file --------------------------------------------------------------- */

@@ -23,6 +23,11 @@ void lk_predictor_close(struct lk_predictor *predictor)
     free(predictor);
 }
 
+size_t lk_predictor_bytes(const struct lk_predictor *predictor, size_t *few)
+{
+    return lk_evaluator_bytes(predictor->evaluator, few);
+}
+
 bool lk_predictor_input(const struct lk_predictor *predictor, int index, struct lk_field *input)
 {
     const struct lk_node *node = lk_model_input(predictor->model, index);

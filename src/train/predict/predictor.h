@@ -10,6 +10,7 @@ struct lk_predictor {
     char data[512]; /* the SPEC it was validated with */
     char trained_with[512];
     enum lk_data_part part;
+    bool serves; /* few samples should not wait long: see lk_predictor_open_to_serve() */
     struct lk_device *device;
     struct lk_model *model;
     struct lk_choices *choices;
