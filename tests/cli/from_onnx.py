@@ -73,6 +73,18 @@ class OnnxTest(RecordedTest):
 
 
 class Computes(OnnxTest):
+    def test_recurrent_models_of_other_programs(self):
+        for name in 'torch_gru', 'keras_lstm':
+            self.compare(MODELS, name)
+
+    def test_samples_between_time_steps_and_channels(self):
+        self.run_program('import', f'{MODELS}/torch_attention.onnx', '-o', 'attention')
+        with open(self.path('attention/model.yaml')) as file:
+            text = file.read()
+        self.assertIn('x0: {shape: [10, 16], type: float32}', text)
+        self.assertEqual(text.count('matmul: {'), 2)
+        self.assertGreaterEqual(text.count('dense: {'), 3)
+
     def test_recorded_models(self):
         for name in NAMES:
             self.compare(MODELS, name)
