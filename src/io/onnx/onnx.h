@@ -41,13 +41,14 @@ struct lk_onnx_tensor {
 };
 
 enum lk_onnx_kind {
-    LK_ONNX_OTHER, /* a subgraph, or a list of texts or tensors */
+    LK_ONNX_OTHER, /* a subgraph, or a list of tensors */
     LK_ONNX_REAL,
     LK_ONNX_INTEGER,
     LK_ONNX_TEXT,
     LK_ONNX_TENSOR,
     LK_ONNX_REALS,
-    LK_ONNX_INTEGERS
+    LK_ONNX_INTEGERS,
+    LK_ONNX_TEXTS
 };
 
 /* What a node says beside its inputs; the fields of its kind are set. */
@@ -58,8 +59,9 @@ struct lk_onnx_attribute {
     int64_t integer;
     const char *text;
     const struct lk_onnx_tensor *tensor;
-    const float *reals;      /* [count] */
-    const int64_t *integers; /* [count] */
+    const float *reals;       /* [count] */
+    const int64_t *integers;  /* [count] */
+    const char *const *texts; /* [count] */
     int count;
 };
 

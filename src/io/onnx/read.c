@@ -97,6 +97,19 @@ static enum lk_status copy_text(struct lk_onnx_memory *memory, const ProtobufCBi
     return LK_OK;
 }
 
+static enum lk_status copy_texts(struct lk_onnx_memory *memory, const LkOnnx__Attribute *from,
+                                 struct lk_onnx_attribute *made)
+{
+    const char **texts;
+    LK_TRY(list(memory, from->n_texts, sizeof *texts, &texts));
+    for (size_t i = 0; i < from->n_texts; i++)
+        LK_TRY(copy_text(memory, &from->texts[i], &texts[i]));
+    made->kind = LK_ONNX_TEXTS;
+    made->texts = texts;
+    made->count = (int)from->n_texts;
+    return LK_OK;
+}
+
 static enum lk_status read_attribute(struct lk_onnx_memory *memory,
                                      const LkOnnx__Attribute *from, const char *node,
                                      struct lk_onnx_attribute *made)
@@ -115,6 +128,8 @@ static enum lk_status read_attribute(struct lk_onnx_memory *memory,
         made->kind = LK_ONNX_TEXT;
         return copy_text(memory, &from->text, &made->text);
     }
+    if (from->n_texts)
+        return copy_texts(memory, from, made);
     made->real = from->real;
     made->integer = from->integer;
     made->reals = from->reals;

@@ -38,7 +38,7 @@ void lk_import_choose_name(const struct lk_graph *graph, const struct lk_node *o
     const struct lk_node *there;
     snprintf(name, LK_IMPORT_NAME, "%s%s", base, suffix);
     for (int i = 2; (there = lk_graph_find(graph, name)) && there != own;
-         i = i < 9 ? i + 1 : i + graph->count)
+         i = i < 9 && graph->count < 500 ? i + 1 : i + graph->count)
         snprintf(name, LK_IMPORT_NAME, "%s%s_%d", base, suffix, i);
 }
 

@@ -8,7 +8,7 @@
 enum { MOST_OPERANDS = 3 };
 
 /* Beyond these whole numbers are no lengths: the open batch is among them. */
-#define FARTHEST ((int64_t)1 << 53)
+#define FARTHEST ((int64_t)1 << 50)
 
 enum result { OF_FIRST, OF_SECOND, TRUTH };
 
@@ -221,6 +221,32 @@ static int64_t place(const struct lk_onnx_tensor *x, int rank, const int64_t *at
     return index;
 }
 
+/* The length of an open batch times or divided by a number, which makes another number of
+ * samples' parts; *done: it is that. */
+static enum lk_status scale_open(const struct lk_onnx_draft *draft, const struct row *row,
+                                 const double *value, double *result, bool *done)
+{
+    const bool is_product = row->function == multiply;
+    const int open = is_product && lk_onnx_share_of((int64_t)value[1]) ? 1 : 0;
+    const int64_t share = lk_onnx_share_of((int64_t)value[open]);
+    const double other = value[1 - open];
+    *done = share > 0 && value[0] == value[1] &&
+            (row->function == larger || row->function == smaller);
+    *result = value[0];
+    if (*done)
+        return LK_OK;
+    *done = share > 0 && (is_product || row->function == divide) && other >= 1 && other < 1e6 &&
+            other == floor(other);
+    if (!*done)
+        return LK_OK;
+    if (is_product ? (double)share * other > 1e6 : share % (int64_t)other != 0)
+        return lk_onnx_fail(draft, "it computes with the length of the batch in a way that is "
+                                   "not supported");
+    *result = (double)LK_ONNX_OPEN - 1 +
+              (is_product ? (double)share * other : (double)(share / (int64_t)other));
+    return LK_OK;
+}
+
 static enum lk_status compute(struct lk_onnx_draft *draft, const struct row *row,
                               const struct lk_onnx_tensor *const *x)
 {
@@ -232,14 +258,20 @@ static enum lk_status compute(struct lk_onnx_draft *draft, const struct row *row
     LK_TRY(broadcast(draft, x, row->operands, &rank, dim));
     LK_TRY(lk_onnx_new_tensor(draft, type, rank, dim, &made));
     for (int64_t e = 0; e < made->count; e++) {
-        double value[MOST_OPERANDS] = {0};
+        double value[MOST_OPERANDS] = {0}, result = 0;
+        bool is_far = false, is_scaled = false;
         for (int o = 0; o < row->operands; o++) {
             value[o] = lk_onnx_real(x[o], place(x[o], rank, at));
-            if (lk_onnx_is_whole(x[o]->type) && !row->compares && fabs(value[o]) > FARTHEST)
-                return lk_onnx_fail(draft, "it computes with the length of the batch, which is "
-                                           "not supported");
+            is_far |=
+                lk_onnx_is_whole(x[o]->type) && !row->compares && fabs(value[o]) > FARTHEST;
         }
-        const double result = row->function(value[0], value[1], value[2]);
+        if (is_far && !draft->is_whole && lk_onnx_is_whole(type))
+            LK_TRY(scale_open(draft, row, value, &result, &is_scaled));
+        if (is_far && !is_scaled)
+            return lk_onnx_fail(draft, "it computes with the length of the batch, which is not "
+                                       "supported");
+        if (!is_scaled)
+            result = row->function(value[0], value[1], value[2]);
         if (lk_onnx_is_whole(type) && !isfinite(result))
             return lk_onnx_fail(draft, "a division of whole numbers by 0");
         lk_onnx_put_real(made, e, result);

@@ -5,17 +5,15 @@
  * A value is computed for each sample, or a constant. ONNX counts the batch as its first axis,
  * and our nodes have only those behind it. Shapes that reshaping, flattening and the like give
  * a value are only noted: an entry that needs another shape than its node has settles it.
- * Private to src/model/onnx and src/model/onnx_operators. */
+ * Private to the rooms of ONNX. */
 #ifndef LK_MODEL_ONNX_DRAFT_H
 #define LK_MODEL_ONNX_DRAFT_H
 
 #include "io/onnx/onnx.h"
 #include "model/import/import.h"
+#include "model/onnx/batch.h"
 
 enum { LK_ONNX_TEXT_BYTES = 256 };
-
-/* The batch's length where it is open, among the numbers of shapes that are folded. */
-#define LK_ONNX_OPEN (INT64_MIN / 4)
 
 struct lk_onnx_value {
     const char *name;                      /* as the file has it */
@@ -24,8 +22,9 @@ struct lk_onnx_value {
     enum lk_onnx_type type;             /* of whole arrays; 0: floats */
     struct lk_node *node;               /* of the draft graph */
     const char *entry;                  /* that makes it, or of an input its name */
-    int rank;
-    int64_t dim[LK_ONNX_AXES]; /* as ONNX has it, the batch first */
+    int rank, at;  /* at: the axis of samples, mostly 0; -1: the same for all */
+    int64_t outer; /* of the numbers along that axis, those outside of the samples; 0: 1 */
+    int64_t dim[LK_ONNX_AXES]; /* as ONNX has it */
     bool is_last;              /* an image of which ONNX has the channels last */
     int readers;
 };
@@ -157,11 +156,11 @@ LK_MUST_CHECK enum lk_status lk_onnx_turn(struct lk_onnx_draft *draft,
                                           const struct lk_onnx_tensor *x, const int *order,
                                           struct lk_onnx_tensor **turned);
 
-/* --- entries.c --------------------------------------------------------------------------- */
+/* --- inputs.c, entries.c
+ * --------------------------------------------------------------------------- */
 
-/* Adds an input of the model. */
-LK_MUST_CHECK enum lk_status lk_onnx_add_input(struct lk_onnx_draft *draft,
-                                               const struct lk_onnx_port *port, bool is_last);
+/* What the graph or an operation has refused is said of the node at work. */
+enum lk_status lk_onnx_say_where(const struct lk_onnx_draft *draft, enum lk_status status);
 
 /* Adds an entry that reads x[count], named after the node at work: made->node, ->entry, and the
  * shape that it has. fails: LK_E_MODEL */

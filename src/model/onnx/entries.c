@@ -11,8 +11,7 @@
 
 enum { MOST_ENTRIES = 5000 };
 
-/* What an operation or the graph says of an entry is said of the node. */
-static enum lk_status say_where(const struct lk_onnx_draft *draft, enum lk_status status)
+enum lk_status lk_onnx_say_where(const struct lk_onnx_draft *draft, enum lk_status status)
 {
     if (status == LK_E_MEMORY)
         return status;
@@ -55,89 +54,6 @@ static enum lk_status name_node(struct lk_onnx_draft *draft, const char *base,
     return lk_arena_text(&draft->arena, name, entry);
 }
 
-/* --- inputs ------------------------------------------------------------------------------ */
-
-static enum lk_status read_lengths(struct lk_onnx_draft *draft, const struct lk_onnx_port *port,
-                                   bool is_last, struct lk_onnx_value *value)
-{
-    const int asked[] = {draft->options->height, draft->options->width};
-    const int first = is_last ? 1 : 2; /* axis of the height */
-    if (port->rank < 2 || port->rank > 4)
-        return lk_onnx_fail(draft,
-                            "input '%.80s' has %d axes; a batch of vectors, sequences or "
-                            "images, 2 to 4 axes, is expected",
-                            port->name, port->rank);
-    value->rank = port->rank;
-    for (int i = 1; i < port->rank; i++) {
-        value->dim[i] = port->dim[i];
-        if (value->dim[i] < 0 && port->rank == 4 && i >= first && i < first + 2)
-            value->dim[i] = asked[i - first];
-        if (value->dim[i] < 1 || value->dim[i] > 1 << 24)
-            return lk_onnx_fail(draft,
-                                "input '%.80s' leaves a length open; --size HEIGHTxWIDTH says "
-                                "those of an image",
-                                port->name);
-    }
-    return LK_OK;
-}
-
-/* The batch has one length in all inputs. */
-static enum lk_status join_batch(struct lk_onnx_draft *draft, const struct lk_onnx_port *port)
-{
-    const int64_t batch = port->dim[0] < 0 ? LK_ONNX_OPEN : port->dim[0];
-    if (draft->input_count > 0 && batch != draft->batch)
-        return lk_onnx_fail(draft, "input '%.80s' has another batch than the first input",
-                            port->name);
-    draft->batch = batch;
-    return LK_OK;
-}
-
-/* Images are uint8 without a scale, so that numbers are taken as they are. */
-enum lk_status lk_onnx_add_input(struct lk_onnx_draft *draft, const struct lk_onnx_port *port,
-                                 bool is_last)
-{
-    struct lk_onnx_value *value = lk_onnx_find(draft, port->name);
-    char base[LK_IMPORT_BASE], name[LK_IMPORT_NAME];
-    const bool is_whole = lk_onnx_is_whole(port->type) && port->rank != 4;
-    if (port->type == LK_ONNX_BOOL || !lk_onnx_type_bytes(port->type))
-        return lk_onnx_fail(draft, "input '%.80s' is of %s, expected numbers", port->name,
-                            lk_onnx_type_name(port->type));
-    LK_TRY(join_batch(draft, port));
-    LK_TRY(read_lengths(draft, port, is_last, value));
-    (void)lk_import_clean(port->name, base);
-    lk_import_choose_name(draft->graph, NULL, base, "", name);
-    const int64_t *d = value->dim;
-    struct lk_input input = {.name = name,
-                             .dtype = port->rank == 4 ? LK_U8
-                                      : is_whole      ? LK_I32
-                                                      : LK_F32,
-                             .shape = {port->rank - 1, {d[1], d[2], d[3]}},
-                             .scale = 1,
-                             .takes_numbers = true};
-    if (is_last)
-        input.shape = (struct lk_shape){3, {d[3], d[1], d[2]}};
-    if (++draft->input_count > LK_MOST_INPUTS)
-        return lk_onnx_fail(draft, "more than %d inputs", LK_MOST_INPUTS);
-    const enum lk_status status = lk_graph_add_input(draft->graph, &input, &value->node);
-    if (status != LK_OK)
-        return say_where(draft, status);
-    LK_TRY(lk_arena_text(&draft->arena, name, &value->entry));
-    value->is_last = is_last;
-    value->dim[0] = draft->batch;
-    const struct lk_shape *s = &input.shape;
-    if (port->rank == 4)
-        lk_text_append(&draft->inputs,
-                       "  %s: {shape: [%lld, %lld, %lld], type: uint8, scale: 1}\n", name,
-                       (long long)s->dim[1], (long long)s->dim[2], (long long)s->dim[0]);
-    else
-        lk_text_append(&draft->inputs,
-                       port->rank == 3 ? "  %s: {shape: [%lld, %lld], type: %s}\n"
-                                       : "  %s: {shape: [%lld]%.0lld, type: %s}\n",
-                       name, (long long)d[1], (long long)(port->rank == 3 ? d[2] : 0),
-                       is_whole ? "int32" : "float32");
-    return LK_OK;
-}
-
 /* --- entries ----------------------------------------------------------------------------- */
 
 static enum lk_status add(struct lk_onnx_draft *draft, const char *op, const char *options,
@@ -159,7 +75,7 @@ static enum lk_status add(struct lk_onnx_draft *draft, const char *op, const cha
     const enum lk_status status =
         lk_graph_add_many(draft->graph, op, count, nodes, options, &made->node);
     if (status != LK_OK)
-        return say_where(draft, status);
+        return lk_onnx_say_where(draft, status);
     name_base(draft, base);
     LK_TRY(name_node(draft, base, made->node, &made->entry));
     const struct lk_import_entry line = {.name = made->entry,

@@ -3,6 +3,7 @@
 #include "model/onnx/draft.h"
 
 #include "base/fail.h"
+#include "model/onnx/fold.h"
 #include <string.h>
 
 /* Numbers as a tensor of their own. */
@@ -65,7 +66,7 @@ static enum lk_status fold_size(struct lk_onnx_draft *draft)
     if (!lk_onnx_is_made(x))
         return lk_onnx_fail(draft, "it reads nothing");
     for (int i = 0; !x->constant && i < x->rank; i++) {
-        if (x->dim[i] == LK_ONNX_OPEN)
+        if (lk_onnx_share_of(x->dim[i]))
             return lk_onnx_fail(draft, "it computes with the length of the batch, which is not "
                                        "supported");
         count *= x->dim[i];
@@ -156,8 +157,8 @@ static enum lk_status fold_squeeze(struct lk_onnx_draft *draft, const struct lk_
 
 /* --- moving elements --------------------------------------------------------------------- */
 
-static void copy_element(struct lk_onnx_tensor *to, int64_t index,
-                         const struct lk_onnx_tensor *from, int64_t at)
+void lk_onnx_copy_element(struct lk_onnx_tensor *to, int64_t index,
+                          const struct lk_onnx_tensor *from, int64_t at)
 {
     if (lk_onnx_is_whole(from->type))
         lk_onnx_put_integer(to, index, lk_onnx_integer(from, at));
@@ -181,7 +182,7 @@ enum lk_status lk_onnx_turn(struct lk_onnx_draft *draft, const struct lk_onnx_te
         int64_t from = 0;
         for (int i = 0; i < x->rank; i++)
             from += at[i] * stride[order[i]];
-        copy_element(*turned, e, x, from);
+        lk_onnx_copy_element(*turned, e, x, from);
         for (int i = x->rank - 1; i >= 0 && ++at[i] == dim[i]; i--)
             at[i] = 0;
     }
@@ -240,8 +241,8 @@ static enum lk_status fold_gather(struct lk_onnx_draft *draft, const struct lk_o
                 return lk_onnx_fail(draft, "index %lld of an axis of %lld", (long long)from,
                                     (long long)x->dim[axis]);
             for (int64_t i = 0; i < inner; i++)
-                copy_element(made, (o * which->count + w) * inner + i, x,
-                             (o * x->dim[axis] + from) * inner + i);
+                lk_onnx_copy_element(made, (o * which->count + w) * inner + i, x,
+                                     (o * x->dim[axis] + from) * inner + i);
         }
     return lk_onnx_give_constant(draft, made);
 }
@@ -271,37 +272,10 @@ static enum lk_status fold_concat(struct lk_onnx_draft *draft, const struct lk_o
         const int64_t row = part->dim[axis] * inner;
         for (int64_t o = 0; o < outer; o++)
             for (int64_t i = 0; i < row; i++)
-                copy_element(made, o * dim[axis] * inner + before + i, part, o * row + i);
+                lk_onnx_copy_element(made, o * dim[axis] * inner + before + i, part,
+                                     o * row + i);
         before += row;
     }
-    return lk_onnx_give_constant(draft, made);
-}
-
-/* Of one axis, as exporters cut shapes. */
-static enum lk_status fold_slice(struct lk_onnx_draft *draft, const struct lk_onnx_tensor *x)
-{
-    int64_t start, end, axes = 0, step = 1;
-    int count, ends;
-    struct lk_onnx_tensor *made;
-    LK_TRY(lk_onnx_numbers(draft, "starts", 1, 1, &start, &count));
-    LK_TRY(lk_onnx_numbers(draft, "ends", 2, 1, &end, &ends));
-    if (x->rank != 1 || count != 1 || ends != 1)
-        return lk_onnx_fail(draft, "of a constant, a slice of one axis is expected");
-    LK_TRY(lk_onnx_numbers(draft, "axes", 3, 1, &axes, &count));
-    LK_TRY(lk_onnx_numbers(draft, "steps", 4, 1, &step, &count));
-    if (step != 1 && !(step == -1 && start == -1))
-        return lk_onnx_fail(draft, "steps of %lld", (long long)step);
-    const int64_t length = x->dim[0];
-    const bool is_back = step == -1;
-    start = start < 0 ? start + length : start > length ? length : start;
-    end = end < 0 ? end + length : end > length ? length : end;
-    start = start < 0 ? 0 : start;
-    end = end < 0 ? (is_back ? -1 : 0) : end;
-    const int64_t found = is_back ? start - end : end - start;
-    const int64_t taken = found > 0 ? found : 0;
-    LK_TRY(lk_onnx_new_tensor(draft, x->type, 1, &taken, &made));
-    for (int64_t i = 0; i < taken; i++)
-        copy_element(made, i, x, start + i * step);
     return lk_onnx_give_constant(draft, made);
 }
 
@@ -319,6 +293,9 @@ static enum lk_status convert_type(struct lk_onnx_draft *draft, const struct lk_
             lk_onnx_put_integer(made, i, lk_onnx_real(x, i) != 0);
         else if (lk_onnx_is_whole(x->type) && lk_onnx_is_whole(made->type))
             lk_onnx_put_integer(made, i, lk_onnx_integer(x, i));
+        else if (lk_onnx_is_whole(x->type) && lk_onnx_share_of(lk_onnx_integer(x, i)) &&
+                 !draft->is_whole)
+            return lk_onnx_fail(draft, "the length of the batch becomes a float");
         else
             lk_onnx_put_real(made, i, lk_onnx_real(x, i));
     return lk_onnx_give_constant(draft, made);
@@ -354,10 +331,10 @@ static enum lk_status fold_constant_of_shape(struct lk_onnx_draft *draft,
         return lk_onnx_fail(draft, "a shape of %lld axes, or several values",
                             (long long)x->count);
     for (int64_t i = 0; i < x->count; i++)
-        dim[i] = lk_onnx_integer(x, i);
+        dim[i] = lk_onnx_number_of_one(lk_onnx_integer(x, i));
     LK_TRY(lk_onnx_new_tensor(draft, value->type, (int)x->count, dim, &made));
     for (int64_t i = 0; i < made->count; i++)
-        copy_element(made, i, value, 0);
+        lk_onnx_copy_element(made, i, value, 0);
     return lk_onnx_give_constant(draft, made);
 }
 
@@ -378,10 +355,17 @@ typedef enum lk_status fold(struct lk_onnx_draft *draft, const struct lk_onnx_te
 static const struct {
     const char *op;
     fold *of_one;
-} folds[] = {{"Reshape", fold_reshape}, {"Unsqueeze", fold_unsqueeze},
-             {"Squeeze", fold_squeeze}, {"Transpose", fold_transpose},
-             {"Concat", fold_concat},   {"Slice", fold_slice},
-             {"Cast", fold_cast},       {"ConstantOfShape", fold_constant_of_shape}};
+} folds[] = {{"Reshape", fold_reshape},
+             {"Unsqueeze", fold_unsqueeze},
+             {"Squeeze", fold_squeeze},
+             {"Transpose", fold_transpose},
+             {"Concat", fold_concat},
+             {"Slice", lk_onnx_fold_slice},
+             {"Cast", fold_cast},
+             {"ConstantOfShape", fold_constant_of_shape},
+             {"Expand", lk_onnx_fold_expand},
+             {"ReduceProd", lk_onnx_fold_product},
+             {"GatherElements", lk_onnx_fold_elements}};
 
 enum lk_status lk_onnx_fold(struct lk_onnx_draft *draft, bool *done)
 {

@@ -79,8 +79,8 @@ static enum lk_status check_inputs(struct lk_onnx_draft *draft)
     return LK_OK;
 }
 
-static enum lk_status convert_by(struct lk_onnx_draft *draft,
-                                 const struct lk_onnx_operator *table, bool *done)
+enum lk_status lk_onnx_convert_by(struct lk_onnx_draft *draft,
+                                  const struct lk_onnx_operator *table, bool *done)
 {
     for (const struct lk_onnx_operator *o = table; o->name && !*done; o++)
         if (strcmp(o->name, draft->node->op) == 0) {
@@ -94,7 +94,7 @@ static enum lk_status convert_by(struct lk_onnx_draft *draft,
 enum lk_status lk_onnx_convert_batch(struct lk_onnx_draft *draft, bool *done)
 {
     for (int t = 0; t < LK_COUNT(tables) && !*done; t++)
-        LK_TRY(convert_by(draft, tables[t], done));
+        LK_TRY(lk_onnx_convert_by(draft, tables[t], done));
     return LK_OK;
 }
 
@@ -107,9 +107,9 @@ static enum lk_status convert(struct lk_onnx_draft *draft)
     LK_TRY(check_inputs(draft));
     LK_TRY(lk_onnx_fold(draft, &done));
     for (int t = 0; draft->is_whole && lk_onnx_array_tables[t] && !done; t++)
-        LK_TRY(convert_by(draft, lk_onnx_array_tables[t], &done));
+        LK_TRY(lk_onnx_convert_by(draft, lk_onnx_array_tables[t], &done));
     if (!draft->is_whole && !done)
-        LK_TRY(lk_onnx_convert_batch(draft, &done));
+        LK_TRY(lk_onnx_convert_samples(draft, &done));
     return done ? LK_OK : lk_onnx_fail(draft, "this operator is not supported");
 }
 
@@ -142,7 +142,8 @@ static enum lk_status write_outputs(struct lk_onnx_draft *draft, struct lk_text 
         if (!found->node || !found->node->op)
             return lk_onnx_fail(draft, "output '%.80s' is not computed", name);
         draft->node = &(struct lk_onnx_node){.name = name, .op = "output"};
-        LK_TRY(lk_onnx_settle(draft, found, &value));
+        LK_TRY(lk_onnx_put_first(draft, found, &value));
+        LK_TRY(lk_onnx_settle(draft, &value, &value));
         draft->node = NULL;
         entries[o] = value.entry;
         (void)lk_import_clean(name, base);
@@ -200,6 +201,7 @@ static enum lk_status make(struct lk_onnx_draft *draft)
         draft->budget += 4 * draft->file->constants[i].count;
     LK_TRY(lk_graph_create(&draft->graph));
     LK_TRY(lk_onnx_open_values(draft));
+    LK_TRY(lk_onnx_join_tokens(draft));
     LK_TRY(lk_onnx_find_needed(draft));
     LK_TRY(add_inputs(draft));
     LK_TRY(lk_onnx_convert_all(draft));

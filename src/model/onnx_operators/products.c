@@ -7,11 +7,10 @@
 
 /* --- products ---------------------------------------------------------------------------- */
 
-/* A dense layer with a matrix [in, out], or turned [out, in]; bias NULL: it has none. */
-static enum lk_status add_dense(struct lk_onnx_draft *draft, const struct lk_onnx_value *x,
-                                const struct lk_onnx_tensor *matrix, bool is_turned,
-                                double factor, const struct lk_onnx_tensor *bias,
-                                double bias_factor, struct lk_onnx_value *made)
+enum lk_status lk_onnx_add_dense(struct lk_onnx_draft *draft, const struct lk_onnx_value *x,
+                                 const struct lk_onnx_tensor *matrix, bool is_turned,
+                                 double factor, const struct lk_onnx_tensor *bias,
+                                 double bias_factor, struct lk_onnx_value *made)
 {
     struct lk_onnx_value vector;
     const char *options;
@@ -42,20 +41,20 @@ static enum lk_status gemm(struct lk_onnx_draft *draft)
     LK_TRY(lk_onnx_say_real(draft, "beta", 1, &beta));
     if (turns_x || x->rank != 2 || !matrix || matrix->rank != 2)
         return lk_onnx_fail(draft, "vectors [n, c] times a constant matrix are expected");
-    LK_TRY(add_dense(draft, x, matrix, turns != 0, alpha, bias, beta, &made));
+    LK_TRY(lk_onnx_add_dense(draft, x, matrix, turns != 0, alpha, bias, beta, &made));
     return lk_onnx_give(draft, 0, &made);
 }
 
-/* The bias that the only reader of the product adds; the reader is done then. */
-static const struct lk_onnx_tensor *take_bias(struct lk_onnx_draft *draft, int64_t units,
-                                              const struct lk_onnx_node **adds)
+const struct lk_onnx_tensor *lk_onnx_find_bias(const struct lk_onnx_draft *draft, int64_t units,
+                                               const struct lk_onnx_node **adds)
 {
+    enum { NEAR = 64 }; /* nodes behind the product, where the reader is */
     const char *name = draft->node->outputs[0];
     const int first = (int)(draft->node - draft->file->nodes) + 1;
     *adds = NULL;
     if (lk_onnx_find(draft, name)->readers != 1)
         return NULL;
-    for (int n = first; n < draft->file->node_count; n++) {
+    for (int n = first; n < draft->file->node_count && n < first + NEAR; n++) {
         const struct lk_onnx_node *node = &draft->file->nodes[n];
         if (draft->done[n] || strcmp(node->op, "Add") != 0 || node->input_count != 2)
             continue;
@@ -65,12 +64,21 @@ static const struct lk_onnx_tensor *take_bias(struct lk_onnx_draft *draft, int64
             if (strcmp(node->inputs[i], name) != 0 || !bias || bias->count != units ||
                 bias->rank < 1 || bias->dim[bias->rank - 1] != units)
                 continue;
-            draft->done[n] = true;
             *adds = node;
             return bias;
         }
     }
     return NULL;
+}
+
+enum lk_status lk_onnx_give_sum(struct lk_onnx_draft *draft, const struct lk_onnx_node *adds,
+                                const struct lk_onnx_value *made)
+{
+    if (adds) {
+        draft->node = adds;
+        draft->done[adds - draft->file->nodes] = true;
+    }
+    return lk_onnx_give(draft, 0, made);
 }
 
 static enum lk_status mat_mul(struct lk_onnx_draft *draft)
@@ -84,11 +92,9 @@ static enum lk_status mat_mul(struct lk_onnx_draft *draft)
     if (!matrix || matrix->rank != 2 || x->rank > 3 || x->is_last)
         return lk_onnx_fail(draft, "vectors [n, c] or sequences [n, t, c] times a constant "
                                    "matrix are expected");
-    bias = take_bias(draft, matrix->dim[1], &adds);
-    LK_TRY(add_dense(draft, x, matrix, false, 1, bias, 1, &made));
-    if (adds)
-        draft->node = adds;
-    return lk_onnx_give(draft, 0, &made);
+    bias = lk_onnx_find_bias(draft, matrix->dim[1], &adds);
+    LK_TRY(lk_onnx_add_dense(draft, x, matrix, false, 1, bias, 1, &made));
+    return lk_onnx_give_sum(draft, adds, &made);
 }
 
 /* --- norms ------------------------------------------------------------------------------- */

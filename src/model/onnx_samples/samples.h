@@ -1,0 +1,43 @@
+/* Operators for whole arrays, applied to each sample of a batch. Floor 6. A value is looked at
+ * as if the batch had one sample: then its node has all elements of it, in ONNX's order, and
+ * what is computed of it is right for that sample. It is right for each sample of any batch
+ * where no operator joins numbers of several, for which the axis of samples is followed from
+ * value to value. That axis may have k numbers of each sample, n k in all, the samples outside.
+ * Private to src/model/onnx_samples. */
+#ifndef LK_MODEL_ONNX_SAMPLES_H
+#define LK_MODEL_ONNX_SAMPLES_H
+
+#include "model/onnx/convert.h"
+
+typedef struct lk_onnx_value value;
+typedef struct lk_onnx_draft draft;
+
+/* --- view.c ------------------------------------------------------------------------------ */
+
+bool lk_samples_is_in(const value *x); /* computed, and another one for each sample */
+
+/* The first axis has the samples, one of its numbers each. */
+bool lk_samples_is_plain(const draft *d, const value *x);
+
+/* How many numbers along the axis of samples are of one sample. */
+int64_t lk_samples_share(const draft *d, const value *x);
+
+/* x as ONNX has it for one sample: channels last are moved there, tokens become floats. */
+LK_MUST_CHECK enum lk_status lk_samples_view(draft *d, const value *x, value *view);
+
+/* Output `index` becomes a value as lk_samples_view() makes them, with samples along axis at.
+ */
+LK_MUST_CHECK enum lk_status lk_samples_give(draft *d, int index, const value *view, int at);
+
+/* --- axes.c ------------------------------------------------------------------------------ */
+
+/* Along which axis the outputs of the node at work have the samples; x[count]: views of its
+ * inputs, constants with at -1. *at -1: there are no samples among them.
+ * fails: LK_E_MODEL it joins several samples, or no rule is known */
+LK_MUST_CHECK enum lk_status lk_samples_find_axis(draft *d, const value *x, int count, int *at);
+
+/* Operators that need more than a view: shapes.c, layers.c, recurrent.c; end with {0}. */
+extern const struct lk_onnx_operator lk_samples_shapes[], lk_samples_layers[],
+    lk_samples_recurrent[];
+
+#endif
