@@ -93,6 +93,8 @@ lk_transfer_buffer_enqueue_to_host(struct lk_transfer_buffer *transfer, size_t b
  * fails: LK_E_DEVICE, also where the transfer to the device before it had failed */
 LK_MUST_CHECK enum lk_status lk_transfer_buffer_wait(struct lk_transfer_buffer *transfer,
                                                      void **memory);
+/* Whether that would not wait. */
+bool lk_transfer_buffer_is_there(const struct lk_transfer_buffer *transfer);
 
 /* Begins the device's turn: kernels enqueued later wait for the first `bytes` bytes and see
  * what the host has written. Does nothing in the device's turn. Does not wait. */

@@ -105,6 +105,17 @@ static cl_int mark_compute(struct lk_device *device, cl_event *event)
     return error == CL_SUCCESS ? clFlush(device->queue) : error;
 }
 
+/* Lets kernels that are enqueued later wait for a transfer to the host where the device is a
+ * CPU, whose cores run kernels and transfers alike: else the transfer would wait for the next
+ * kernel to end. */
+static cl_int go_first(struct lk_transfer_buffer *transfer)
+{
+    const struct lk_device *device = transfer->device;
+    return device->info.device_class == LK_CLASS_CPU && transfer->writer == LK_DEVICE_WRITES
+               ? clEnqueueBarrierWithWaitList(device->queue, 1, &transfer->event, NULL)
+               : CL_SUCCESS;
+}
+
 static cl_int take(struct lk_transfer_buffer *transfer, size_t bytes, cl_event after)
 {
     const cl_command_queue queue = queue_of(transfer);
@@ -123,6 +134,8 @@ static cl_int take(struct lk_transfer_buffer *transfer, size_t bytes, cl_event a
         else if (clRetainEvent(after) == CL_SUCCESS) /* nothing to copy */
             transfer->event = after;
     }
+    if (error == CL_SUCCESS)
+        error = go_first(transfer);
     if (error != CL_SUCCESS)
         return error;
     if (transfer->event != after)
@@ -153,6 +166,17 @@ enum lk_status lk_transfer_buffer_enqueue_to_host(struct lk_transfer_buffer *tra
                               transfer->copy ? "clEnqueueReadBuffer" : "clEnqueueMapBuffer");
     transfer->host_has_it = true;
     return LK_OK;
+}
+
+bool lk_transfer_buffer_is_there(const struct lk_transfer_buffer *transfer)
+{
+    cl_int state = CL_COMPLETE;
+    lk_device_block_if_abandoned(transfer->device);
+    if (!transfer->event)
+        return true;
+    return clGetEventInfo(transfer->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state,
+                          &state, NULL) != CL_SUCCESS ||
+           state <= CL_COMPLETE;
 }
 
 enum lk_status lk_transfer_buffer_wait(struct lk_transfer_buffer *transfer, void **memory)
