@@ -10,7 +10,8 @@ struct lk_transfer_buffer {
     struct lk_device *device;
     struct lk_buffer *buffer;
     struct lk_staging *copy; /* NULL: the host maps the buffer itself */
-    enum lk_transfer_buffer_writer writer;
+    enum lk_buffer_writer writer;
+    bool goes_first; /* LK_DEVICE_SENDS, on a CPU */
     bool host_has_it;
     void *memory;   /* valid in the host's turn */
     size_t mapped;  /* bytes */
@@ -27,14 +28,17 @@ static bool is_mapped(const struct lk_device *device)
 }
 
 enum lk_status lk_transfer_buffer_create(struct lk_device *device, size_t bytes,
-                                         enum lk_transfer_buffer_writer writer,
+                                         enum lk_buffer_writer writer,
                                          struct lk_transfer_buffer **transfer)
 {
     const bool maps = is_mapped(device) && writer != LK_HOST_UPLOADS;
     struct lk_transfer_buffer *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("a transfer buffer", sizeof *made);
-    *made = (struct lk_transfer_buffer){.device = device, .writer = writer};
+    *made = (struct lk_transfer_buffer){
+        .device = device,
+        .writer = writer == LK_DEVICE_SENDS ? LK_DEVICE_WRITES : writer,
+        .goes_first = writer == LK_DEVICE_SENDS && device->info.device_class == LK_CLASS_CPU};
     enum lk_status status = lk_buffer_create_with(
         device, bytes, CL_MEM_READ_WRITE | (maps ? CL_MEM_ALLOC_HOST_PTR : 0), &made->buffer);
     if (status == LK_OK && !maps)
@@ -105,17 +109,6 @@ static cl_int mark_compute(struct lk_device *device, cl_event *event)
     return error == CL_SUCCESS ? clFlush(device->queue) : error;
 }
 
-/* Lets kernels that are enqueued later wait for a transfer to the host where the device is a
- * CPU, whose cores run kernels and transfers alike: else the transfer would wait for the next
- * kernel to end. */
-static cl_int go_first(struct lk_transfer_buffer *transfer)
-{
-    const struct lk_device *device = transfer->device;
-    return device->info.device_class == LK_CLASS_CPU && transfer->writer == LK_DEVICE_WRITES
-               ? clEnqueueBarrierWithWaitList(device->queue, 1, &transfer->event, NULL)
-               : CL_SUCCESS;
-}
-
 static cl_int take(struct lk_transfer_buffer *transfer, size_t bytes, cl_event after)
 {
     const cl_command_queue queue = queue_of(transfer);
@@ -134,8 +127,9 @@ static cl_int take(struct lk_transfer_buffer *transfer, size_t bytes, cl_event a
         else if (clRetainEvent(after) == CL_SUCCESS) /* nothing to copy */
             transfer->event = after;
     }
-    if (error == CL_SUCCESS)
-        error = go_first(transfer);
+    if (error == CL_SUCCESS && transfer->goes_first)
+        error =
+            clEnqueueBarrierWithWaitList(transfer->device->queue, 1, &transfer->event, NULL);
     if (error != CL_SUCCESS)
         return error;
     if (transfer->event != after)

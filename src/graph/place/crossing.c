@@ -185,12 +185,12 @@ static enum lk_status build_end(struct lk_replica *replica, int i)
         end->bytes = end->gradient_bytes =
             lk_recompute_bytes(replica, end->departs ? scheduled->x[0] : scheduled->y);
     LK_TRY(lk_transfer_buffer_create(device, lk_checked_bytes(end->bytes),
-                                     end->departs ? LK_DEVICE_WRITES : LK_HOST_WRITES,
+                                     end->departs ? LK_DEVICE_SENDS : LK_HOST_WRITES,
                                      &end->value));
     if (!replica->crossings[number].has_gradient)
         return LK_OK;
     return lk_transfer_buffer_create(device, lk_checked_bytes(end->gradient_bytes),
-                                     end->departs ? LK_HOST_WRITES : LK_DEVICE_WRITES,
+                                     end->departs ? LK_HOST_WRITES : LK_DEVICE_SENDS,
                                      &end->gradient);
 }
 
