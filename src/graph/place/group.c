@@ -502,21 +502,23 @@ static void tell_changed(const struct lk_group *group, int slot)
            (long long)group->step);
 }
 
-enum lk_status lk_group_check(struct lk_group *group, bool *is_right)
+enum lk_status lk_group_check(struct lk_group *group, int *wrong_at)
 {
-    int told = -1;
+    int told = -1, sender = -1, receiver = -1;
     for (int p = 0; p < group->count; p++) {
         const struct place *place = &group->places[p];
         int slot = -1; /* found by the receiver, to which what the host has found went on */
         if (place->checked)
             LK_TRY(lk_checked_copy_wait(place->checked, &slot));
+        receiver = slot >= 0 ? p : receiver;
+        sender = place->sent.changed > 0 ? p : sender;
         if (slot < 0)
             slot = place->sent.changed - 1;
         if (slot >= 0 && slot != told)
             tell_changed(group, slot);
         told = slot >= 0 ? slot : told;
     }
-    *is_right = told < 0;
+    *wrong_at = sender >= 0 ? sender : receiver;
     return LK_OK;
 }
 

@@ -79,9 +79,10 @@ struct lk_group_work {
 LK_MUST_CHECK enum lk_status lk_group_run(struct lk_group *group,
                                           const struct lk_group_work *work);
 
-/* Whether all that crossed in the last step has arrived as it was sent; if not, logs what has
- * changed. Waits for the devices to end the step. fails: LK_E_DEVICE */
-LK_MUST_CHECK enum lk_status lk_group_check(struct lk_group *group, bool *is_right);
+/* Whether all that crossed in the last step has arrived as it was sent: *wrong_at is -1. If
+ * not, logs what has changed, and gives the place that sent what the host found changed, or
+ * else got it so. Waits for the devices to end the step. fails: LK_E_DEVICE */
+LK_MUST_CHECK enum lk_status lk_group_check(struct lk_group *group, int *wrong_at);
 
 /* Of the last step, once its results have come. */
 struct lk_place_times lk_group_times(const struct lk_group *group, int place);

@@ -38,10 +38,11 @@ static enum lk_status take_bucket(struct lk_worker *worker, const struct lk_comm
  * could not be taken back, before the first arrival. */
 static enum lk_status check_crossings(struct lk_worker *worker, bool has_shards)
 {
-    bool is_right = true;
+    int wrong_at = -1;
     if (has_shards)
-        LK_TRY(lk_stepper_check_crossings(worker->stepper, &is_right));
-    worker->delivery.has_crossed_wrong = !is_right;
+        LK_TRY(lk_stepper_check_crossings(worker->stepper, &wrong_at));
+    worker->delivery.has_crossed_wrong = wrong_at >= 0;
+    worker->delivery.wrong_at = wrong_at;
     return LK_OK;
 }
 

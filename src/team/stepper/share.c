@@ -197,10 +197,10 @@ enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples, do
     return lk_exchange_end(stepper->exchange, weights);
 }
 
-enum lk_status lk_stepper_check_crossings(struct lk_stepper *stepper, bool *is_right)
+enum lk_status lk_stepper_check_crossings(struct lk_stepper *stepper, int *wrong_at)
 {
-    *is_right = true;
-    return stepper->group ? lk_group_check(stepper->group, is_right) : LK_OK;
+    *wrong_at = -1;
+    return stepper->group ? lk_group_check(stepper->group, wrong_at) : LK_OK;
 }
 
 struct lk_share_times lk_stepper_share_times(const struct lk_stepper *stepper)

@@ -127,10 +127,9 @@ struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper);
 LK_MUST_CHECK enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples,
                                                double lr, int64_t step, bool weights);
 
-/* Whether all that crossed in a group in the last share has arrived as it was sent; logs what
- * has not. Waits for the share's end. fails: LK_E_DEVICE */
+/* As lk_group_check() of the last share; without a group nothing crosses. */
 LK_MUST_CHECK enum lk_status lk_stepper_check_crossings(struct lk_stepper *stepper,
-                                                        bool *is_right);
+                                                        int *wrong_at);
 
 /* What the last share took, known once its buckets have come: reading on the host, the rest of
  * the upload for which kernels had to wait, kernels. */

@@ -69,6 +69,7 @@ struct lk_delivery {
     const uint32_t *checks;      /* checksums of what it received in the step before; there
                                   * once the metrics are */
     struct lk_share_times times;
+    int wrong_at;           /* the place at which what follows was seen */
     bool has_crossed_wrong; /* in its group: its sums are of no use. Known as lockstep/share.c
                              * says */
     struct lk_step_result result; /* of a device that is alone, which brings no sums */
