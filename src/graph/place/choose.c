@@ -22,8 +22,7 @@ struct choosing {
     struct lk_place_search search;
 };
 
-/* --- what is to be divided -----------------------------------------------------------------
- */
+/* --- what is to be divided --------------------------------------------------------------- */
 
 static double flops_per_byte(const struct choosing *c)
 {
@@ -138,8 +137,7 @@ static enum lk_status propose(struct lk_place_search *search)
     return LK_OK;
 }
 
-/* --- choosing ------------------------------------------------------------------------------
- */
+/* --- choosing ---------------------------------------------------------------------------- */
 
 static void clear_places(const struct lk_graph *graph)
 {
@@ -285,8 +283,7 @@ enum lk_status lk_group_choose(const struct lk_replica_config *config,
     return status;
 }
 
-/* --- estimating ----------------------------------------------------------------------------
- */
+/* --- estimating -------------------------------------------------------------------------- */
 
 /* What is added up and updated of gradients goes at the speed of copying, which moves each byte
  * twice: the sums of a micro-batch's shards and of those before; gradient, weights and state
@@ -304,6 +301,25 @@ static void describe_updates(struct choosing *c, const int *places)
                             search->speeds[places[i]];
         search->sums[places[i]] += each * (c->config.shards + 2);
         search->update[places[i]] += each * (3 + 2 * c->config.optimizer_arrays);
+    }
+}
+
+/* An input is loaded at each place that reads it. */
+static void describe_loads(struct choosing *c, const int *places)
+{
+    const struct lk_schedule *s = &c->whole->schedule;
+    for (int v = 0; v < c->whole->input_count; v++) {
+        const struct lk_replica_input *input = &c->whole->inputs[v];
+        const double mb = 1e-6 * sizeof(float) * (double)c->config.batch *
+                          (double)lk_shape_count(&input->about.shape);
+        bool is_read[LK_MOST_PLACES] = {false};
+        for (int i = 0; i < s->op_count; i++)
+            for (int j = 0; j < s->ops[i].shapes.inputs; j++)
+                is_read[places[i]] |= s->ops[i].x[j] == input->value;
+        for (int p = 0; p < c->count; p++)
+            if (is_read[p])
+                c->search.loads[p] +=
+                    mb * c->measured->load_ms_per_mb * c->per_ms / c->search.speeds[p];
     }
 }
 
@@ -325,12 +341,13 @@ static enum lk_status estimate_step(struct choosing *c, struct lk_group_estimate
     const double unit = c->per_ms / search->speeds[0];
     const int times = c->measured->micro_batches > 0 ? c->measured->micro_batches : 1;
     describe_updates(c, places);
+    describe_loads(c, places);
     LK_TRY(lk_place_simulate(search, places, times, c->in_flight, &found));
     *estimate = (struct lk_group_estimate){.step_ms = found.step / unit};
     for (int i = 0; i < s->op_count; i++)
         estimate->alone_ms += times * search->ops[i].work / c->per_ms;
     for (int p = 0; p < c->count; p++) {
-        estimate->busy_ms[p] = found.busy[p] / unit;
+        estimate->busy_ms[p] = fmin(found.busy[p], found.step) / unit;
         estimate->crossing_ms[p] = found.crossing[p] / unit;
     }
     return LK_OK;

@@ -11,6 +11,7 @@ struct lk_measured_ops {
     const double *ms;
     int count;
     int micro_batches;     /* of a step */
+    double load_ms_per_mb; /* of input that is uploaded and brought into tiles, as floats */
     double copy_ms_per_mb; /* of what a device sends or receives; 0: not measured */
 };
 

@@ -7,8 +7,7 @@
 #include "graph/place/checked_copy.h"
 #include "graph/replica_internal.h"
 
-/* --- the operations ------------------------------------------------------------------------
- */
+/* --- the operations ---------------------------------------------------------------------- */
 
 static enum lk_status infer(struct lk_op_shapes *shapes)
 {
@@ -92,8 +91,7 @@ const struct lk_op lk_op_arrive = {.name = "arrive",
                                    .forward = arrive,
                                    .backward = send_back};
 
-/* --- members of a group --------------------------------------------------------------------
- */
+/* --- members of a group ------------------------------------------------------------------ */
 
 void lk_replica_join(struct lk_replica *replica, struct lk_replica *const *group)
 {
@@ -149,8 +147,7 @@ int lk_group_place_of_param(const struct lk_replica *any, int param)
     return 0;
 }
 
-/* --- an end ---------------------------------------------------------------------------------
- */
+/* --- an end ------------------------------------------------------------------------------ */
 
 int lk_crossing_of(const struct lk_replica *replica, int i)
 {

@@ -486,8 +486,7 @@ enum lk_status lk_group_run(struct lk_group *group, const struct lk_group_work *
     }
 }
 
-/* --- what a step has told ------------------------------------------------------------------
- */
+/* --- what a step has told ---------------------------------------------------------------- */
 
 static void tell_changed(const struct lk_group *group, int slot)
 {

@@ -32,6 +32,7 @@ struct lk_place_search {
     const struct lk_place_op *ops;
     int op_count, places;
     double speeds[LK_MOST_PLACES];
+    double loads[LK_MOST_PLACES]; /* time of loading a micro-batch's inputs */
     double sums[LK_MOST_PLACES], update[LK_MOST_PLACES]; /* time of adding up the gradients of a
                                                           * micro-batch, of a step's update */
     int micro_batches; /* of a step, one behind the other; 0: not known */

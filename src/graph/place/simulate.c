@@ -208,6 +208,7 @@ static bool advance(struct simulation *s, int place)
     if (s->begun[place] == s->micro_batches ||
         s->begun[place] - s->ended[place] == s->in_flight)
         return has_moved;
+    work(s, place, s->search->loads[place]);
     send_weights(s, place, s->begun[place]++);
     return true;
 }

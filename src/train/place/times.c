@@ -18,7 +18,7 @@ struct trial {
     struct lk_replica_config config;
     int in_flight;
     struct lk_op_times times; /* of a micro-batch */
-    double copy_ms_per_mb;
+    double load_ms_per_mb, copy_ms_per_mb;
 };
 
 /* What stands in the way of a trial, but not of training. */
@@ -57,6 +57,7 @@ static enum lk_status try_shards(struct trial *t, int shards, struct lk_place_fo
     const struct lk_measured_ops measured = {.ms = t->times.ms,
                                              .count = t->times.count,
                                              .micro_batches = found->micro_batches,
+                                             .load_ms_per_mb = t->load_ms_per_mb,
                                              .copy_ms_per_mb = t->copy_ms_per_mb};
     const struct lk_placing placing = {.config = &t->config,
                                        .devices = r->devices,
@@ -125,6 +126,49 @@ static enum lk_status measure_copy(struct lk_device *device, double *ms_per_mb)
     return status;
 }
 
+/* Of an input of floats: bringing it into batch tiles. */
+struct loaded {
+    struct lk_loader *loader;
+    struct lk_buffer *from, *y;
+};
+
+static enum lk_status time_load(struct lk_device *device, struct loaded *l, double *ms_per_mb)
+{
+    enum { SAMPLES = 256, EACH = COPIED_BYTES / SAMPLES / (int)sizeof(float) };
+    const struct lk_tiling tiling = lk_tiling_make(lk_device_info(device), SAMPLES, 1);
+    const struct lk_shape shape = {1, {EACH}};
+    double least = INFINITY;
+    LK_TRY(lk_loader_create(device, &tiling, LK_F32, NULL, &l->loader));
+    LK_TRY(lk_loader_add_numbers(l->loader));
+    LK_TRY(lk_buffer_create(device, COPIED_BYTES, &l->from));
+    LK_TRY(lk_buffer_create(device, lk_tiled_bytes(&tiling, &shape, LK_F32), &l->y));
+    LK_TRY(lk_device_build(device));
+    LK_TRY(lk_buffer_enqueue_fill(l->from, 0));
+    const struct lk_number_batch numbers = {.buffer = l->from, .samples = SAMPLES, .scale = 1};
+    for (int i = 0; i <= COPIES; i++) { /* the first one may compile */
+        const double start = lk_seconds();
+        LK_TRY(lk_loader_enqueue_numbers(l->loader, &numbers, &shape, l->y));
+        LK_TRY(lk_device_finish(device));
+        if (i > 0)
+            least = fmin(least, lk_seconds() - start);
+    }
+    *ms_per_mb = 1e3 * least / (1e-6 * COPIED_BYTES);
+    return LK_OK;
+}
+
+/* With its upload, which is a copy. */
+static enum lk_status measure_load(struct lk_device *device, double copy_ms_per_mb,
+                                   double *ms_per_mb)
+{
+    struct loaded l = {0};
+    const enum lk_status status = time_load(device, &l, ms_per_mb);
+    lk_buffer_destroy(l.y);
+    lk_buffer_destroy(l.from);
+    lk_loader_destroy(l.loader);
+    *ms_per_mb += copy_ms_per_mb;
+    return status;
+}
+
 /* --- dividing ---------------------------------------------------------------------------
  */
 
@@ -134,6 +178,9 @@ enum lk_status lk_place_by_times(const struct lk_place_request *request,
     struct trial t = {.request = request, .until = lk_seconds() + request->seconds};
     int best = request->usual_shards;
     enum lk_status status = forgive(measure_copy(request->devices[0], &t.copy_ms_per_mb));
+    if (status == LK_OK)
+        status =
+            forgive(measure_load(request->devices[0], t.copy_ms_per_mb, &t.load_ms_per_mb));
     if (status == LK_OK)
         status = forgive(find_shards(&t, &best));
     if (status == LK_OK) /* what it takes is known by now */
