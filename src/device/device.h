@@ -71,14 +71,15 @@ LK_MUST_CHECK enum lk_status lk_staging_wait(struct lk_staging *staging);
  * the device shares the host's memory it is one allocation that is mapped, elsewhere a device
  * buffer and a pinned copy in host memory. LK_HOST_UPLOADS: always a copy, whose address and
  * contents stay the same for the host while the device uses the buffer. Transfers run at the
- * same time as kernels; those of one direction run in order. */
+ * same time as kernels; those of one direction run in order. LK_DEVICE_SENDS: the device writes
+ * what somebody waits for; a CPU, whose cores run both, lets no kernel run before it. */
 struct lk_transfer_buffer;
-enum lk_transfer_buffer_writer { LK_DEVICE_WRITES, LK_HOST_WRITES, LK_HOST_UPLOADS };
+enum lk_buffer_writer { LK_DEVICE_WRITES, LK_DEVICE_SENDS, LK_HOST_WRITES, LK_HOST_UPLOADS };
 
 /* The first turn is the device's; kernels use lk_transfer_buffer_on_device(). fails:
  * LK_E_DEVICE_MEMORY, LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_transfer_buffer_create(struct lk_device *device, size_t bytes,
-                                                       enum lk_transfer_buffer_writer writer,
+                                                       enum lk_buffer_writer writer,
                                                        struct lk_transfer_buffer **transfer);
 void lk_transfer_buffer_destroy(struct lk_transfer_buffer *transfer);
 struct lk_buffer *lk_transfer_buffer_on_device(struct lk_transfer_buffer *transfer);
@@ -93,6 +94,8 @@ lk_transfer_buffer_enqueue_to_host(struct lk_transfer_buffer *transfer, size_t b
  * fails: LK_E_DEVICE, also where the transfer to the device before it had failed */
 LK_MUST_CHECK enum lk_status lk_transfer_buffer_wait(struct lk_transfer_buffer *transfer,
                                                      void **memory);
+/* Whether that would not wait. */
+bool lk_transfer_buffer_is_there(const struct lk_transfer_buffer *transfer);
 
 /* Begins the device's turn: kernels enqueued later wait for the first `bytes` bytes and see
  * what the host has written. Does nothing in the device's turn. Does not wait. */

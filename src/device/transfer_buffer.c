@@ -10,7 +10,8 @@ struct lk_transfer_buffer {
     struct lk_device *device;
     struct lk_buffer *buffer;
     struct lk_staging *copy; /* NULL: the host maps the buffer itself */
-    enum lk_transfer_buffer_writer writer;
+    enum lk_buffer_writer writer;
+    bool goes_first; /* LK_DEVICE_SENDS, on a CPU */
     bool host_has_it;
     void *memory;   /* valid in the host's turn */
     size_t mapped;  /* bytes */
@@ -27,14 +28,17 @@ static bool is_mapped(const struct lk_device *device)
 }
 
 enum lk_status lk_transfer_buffer_create(struct lk_device *device, size_t bytes,
-                                         enum lk_transfer_buffer_writer writer,
+                                         enum lk_buffer_writer writer,
                                          struct lk_transfer_buffer **transfer)
 {
     const bool maps = is_mapped(device) && writer != LK_HOST_UPLOADS;
     struct lk_transfer_buffer *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("a transfer buffer", sizeof *made);
-    *made = (struct lk_transfer_buffer){.device = device, .writer = writer};
+    *made = (struct lk_transfer_buffer){
+        .device = device,
+        .writer = writer == LK_DEVICE_SENDS ? LK_DEVICE_WRITES : writer,
+        .goes_first = writer == LK_DEVICE_SENDS && device->info.device_class == LK_CLASS_CPU};
     enum lk_status status = lk_buffer_create_with(
         device, bytes, CL_MEM_READ_WRITE | (maps ? CL_MEM_ALLOC_HOST_PTR : 0), &made->buffer);
     if (status == LK_OK && !maps)
@@ -123,6 +127,9 @@ static cl_int take(struct lk_transfer_buffer *transfer, size_t bytes, cl_event a
         else if (clRetainEvent(after) == CL_SUCCESS) /* nothing to copy */
             transfer->event = after;
     }
+    if (error == CL_SUCCESS && transfer->goes_first)
+        error =
+            clEnqueueBarrierWithWaitList(transfer->device->queue, 1, &transfer->event, NULL);
     if (error != CL_SUCCESS)
         return error;
     if (transfer->event != after)
@@ -153,6 +160,17 @@ enum lk_status lk_transfer_buffer_enqueue_to_host(struct lk_transfer_buffer *tra
                               transfer->copy ? "clEnqueueReadBuffer" : "clEnqueueMapBuffer");
     transfer->host_has_it = true;
     return LK_OK;
+}
+
+bool lk_transfer_buffer_is_there(const struct lk_transfer_buffer *transfer)
+{
+    cl_int state = CL_COMPLETE;
+    lk_device_block_if_abandoned(transfer->device);
+    if (!transfer->event)
+        return true;
+    return clGetEventInfo(transfer->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state,
+                          &state, NULL) != CL_SUCCESS ||
+           state <= CL_COMPLETE;
 }
 
 enum lk_status lk_transfer_buffer_wait(struct lk_transfer_buffer *transfer, void **memory)

@@ -106,6 +106,10 @@ struct lk_crossing_tally {
     int changed;
 };
 
+/* Whether lk_crossing_move() would not wait. */
+bool lk_crossing_is_there(const struct lk_replica *from, const struct lk_replica *to,
+                          struct lk_sent sent);
+
 /* Waits for what `from` has sent and hands it to the other replica, which can then go on. Adds
  * to the tally. fails: LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_crossing_move(struct lk_replica *from, struct lk_replica *to,

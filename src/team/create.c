@@ -45,8 +45,8 @@ static bool is_single(const struct lk_team *team)
 }
 
 /* Makes a stepper for as many shards at a time as fit into the device's memory: half as many
- * at each try, and in a group at last fewer micro-batches on their way. With `build` its
- * kernels and memory are made too, which may also fail for lack of memory. */
+ * at each try; in a group first no micro-batch to spare, and at last fewer on their way. With
+ * `build` its kernels and memory are made too, which may also fail for lack of memory. */
 static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
 {
     struct lk_team *team = worker->team;
@@ -67,7 +67,7 @@ static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
             snprintf(why, sizeof why, "%s", lk_error_text());
         lk_error_clear();
     }
-    if (*why)
+    if (*why && (most != worker->most_shards || worker->in_flight < worker->places))
         lk_log(LK_LOG_WARNING, "device %d computes %d of %d shards at a time: %s",
                worker->position, most, team->config.shards, why);
     worker->most_shards = most;
@@ -132,7 +132,7 @@ static enum lk_status create_worker(struct lk_team *team, int position)
     worker->team = team;
     worker->position = position;
     worker->places = team->config.places > 1 ? team->config.places : 1;
-    worker->in_flight = team->config.in_flight ? team->config.in_flight : worker->places;
+    worker->in_flight = lk_team_in_flight(team->config.in_flight, worker->places);
     worker->state = LK_WORKER_NEW;
     LK_TRY(lk_worker_read_faults(worker));
     return lk_worker_start(worker);
@@ -152,6 +152,11 @@ static enum lk_status too_many(const struct lk_team *team)
                    "shard; a larger batch or --shards %d would do",
                    team->job.all, ranks, (long long)c->batch, c->shards,
                    c->shards == 1 ? "" : "s", enough);
+}
+
+int lk_team_in_flight(int wanted, int places)
+{
+    return wanted > 0 ? wanted : (int)lk_least(places + 1, LK_MOST_IN_FLIGHT);
 }
 
 /* Devices in a row wait for the first and the last micro-batch, so many small ones keep them

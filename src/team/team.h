@@ -21,6 +21,10 @@ int lk_team_most_shards(int shards, int devices);
  * so few that its share are four micro-batches for each device. */
 int lk_team_most_of_group(int shards, int places, int groups);
 
+/* How many micro-batches are on their way through a group where it has room: `wanted`, or for 0
+ * one for each place and one that is ready when a device would wait for another one. */
+int lk_team_in_flight(int wanted, int places);
+
 /* Opens the devices and plans; what a device cannot hold is computed in several micro-batches.
  * A device that fails is left out with a warning. fails: LK_E_ARGUMENT for more devices than
  * shards; as the first device where none is left */

@@ -106,9 +106,17 @@ static enum lk_status place(void *context, struct lk_worker *worker)
         .seconds = lk_tuning_worth(worker->device, p->trainer->loss, s->batch_size, s->steps),
         .plan = plan,
         .context = worker};
-    p->found.shards = usual;
-    const enum lk_status status = lk_place_by_times(&request, &p->found);
-    worker->most_shards = usual;
+    const int in_flight = worker->in_flight;
+    enum lk_status status = LK_OK;
+    for (bool again = true; again && status == LK_OK;) { /* what was measured is known then */
+        p->found = (struct lk_place_found){.shards = usual};
+        status = lk_place_by_times(&request, &p->found);
+        worker->most_shards = usual;
+        again = p->found.estimate.step_ms <= 0 && worker->in_flight > worker->places;
+        worker->in_flight -= again;
+    }
+    if (p->found.estimate.step_ms <= 0)
+        worker->in_flight = in_flight;
     return status;
 }
 

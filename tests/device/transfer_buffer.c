@@ -66,7 +66,7 @@ static void expect(const struct lk_buffer *buffer, uint8_t byte)
 /* What kernels read is what the host had written before them, whatever it writes next. */
 static void takes_turns(void **state)
 {
-    static const enum lk_transfer_buffer_writer writers[] = {LK_HOST_WRITES, LK_HOST_UPLOADS};
+    static const enum lk_buffer_writer writers[] = {LK_HOST_WRITES, LK_HOST_UPLOADS};
     (void)state;
     for (int i = 0; i < LK_COUNT(writers); i++) {
         struct lk_transfer_buffer *transfer;

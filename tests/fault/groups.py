@@ -74,9 +74,17 @@ class Groups(ProgramTest):
             self.assertIn('group 0 (', self.said)
             self.assertIn('is lost: what it sends does not arrive unchanged', self.said)
             self.assertEqual(self.sha256('run'), undisturbed)
-        self.train('--device', '0*2', status=4,
+
+    def test_no_other(self):
+        """A lone group that cannot hand anything over: the model is placed anew on the device
+        that is not to blame."""
+        self.train('--device', '0', '--place', 'off')
+        undisturbed = self.sha256('run')
+        self.train('--device', '0*2',
                    fault=f'call={MAPPED[0]},nth=20,times=0,device=0,{CROSSING}')
         self.assertIn(CHANGED, self.said)
+        self.assertIn('is lost: what it sends does not arrive unchanged', self.said)
+        self.assertEqual(self.sha256('run'), undisturbed)
 
     def test_asynchronous(self):
         self.train('--device', '0*4', '--mode', 'async',

@@ -95,6 +95,44 @@ static void estimates(void **state)
     lk_place_search_clear(&search);
 }
 
+/* Two stages in a row, forward 1 and backward 2 each: alone they take 6 for a micro-batch; side
+ * by side each is at work for 3 of it, and the first waits for 3. */
+static void simulates(void **state)
+{
+    static const struct simulated {
+        int micro_batches, in_flight;
+        double step;
+    } cases[] = {{1, 2, 6}, {4, 1, 24}, {4, 2, 15}, {4, 3, 15}, {48, 2, 147}};
+    const int places[] = {0, 1};
+    struct lk_place_simulated found;
+    (void)state;
+    struct lk_place_op chain[] = {OP(3, 0, 0, -1, -1), OP(3, 0, 0, 0, -1)};
+    for (int i = 0; i < 2; i++) {
+        chain[i].forward = 1;
+        chain[i].has_gradient = true;
+    }
+    struct lk_place_search search = begin(chain, 2, 2);
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        ASSERT_OK(lk_place_simulate(&search, places, cases[i].micro_batches, cases[i].in_flight,
+                                    &found));
+        assert_float_equal(found.step, cases[i].step, 1e-9);
+        assert_float_equal(found.busy[0], 3 * cases[i].micro_batches, 1e-9);
+    }
+    search.update[0] = 2; /* before all else */
+    search.sums[1] = 1;   /* behind each micro-batch */
+    ASSERT_OK(lk_place_simulate(&search, places, 1, 2, &found));
+    assert_float_equal(found.step, 2 + 6, 1e-9);
+    assert_float_equal(found.busy[0], 2 + 3, 1e-9);
+    assert_float_equal(found.busy[1], 3 + 1, 1e-9);
+    search.update[0] = search.sums[1] = 0;
+    chain[0].crosses = 1; /* half a time for the values, half for their gradients */
+    ASSERT_OK(lk_place_simulate(&search, places, 1, 2, &found));
+    assert_float_equal(found.crossing[0], 1, 1e-9);
+    assert_float_equal(found.crossing[1], 1, 1e-9);
+    assert_true(found.step >= 6 + 2);
+    lk_place_search_clear(&search);
+}
+
 /* Where the work is even; beside it, where less crosses; where memory is even. */
 static void proposes_cuts(void **state)
 {
@@ -184,9 +222,8 @@ static void proposes_branches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(estimates),
-        cmocka_unit_test(proposes_cuts),
-        cmocka_unit_test(unmixes_branches),
+        cmocka_unit_test(estimates),         cmocka_unit_test(simulates),
+        cmocka_unit_test(proposes_cuts),     cmocka_unit_test(unmixes_branches),
         cmocka_unit_test(proposes_branches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,7 +135,8 @@ static const struct manner {
     const char *devices;
     int places, pieces, in_flight;
 } manners[] = {
-    {"0", 0, 0, 0}, {"0*2", 2, 0, 1}, {"0*2", 2, 4, 2}, {"0*4", 2, 0, 1}, {"0*6", 2, 0, 1},
+    {"0", 0, 0, 0},   {"0*2", 2, 0, 1}, {"0*2", 2, 4, 2},
+    {"0*2", 2, 4, 3}, {"0*4", 2, 0, 1}, {"0*6", 2, 0, 1},
 };
 
 static void test_bits(void **state)
@@ -194,6 +195,62 @@ static void test_checkpoints(void **state)
     unlink(path);
 }
 
+/* What a place of the group needs with so many micro-batches on their way, of which `one` is
+ * the first replica's. */
+static double bytes_for(const struct lk_replica_bytes *one, int in_flight)
+{
+    return (double)one->total + (double)(one->activations + one->inputs) * (in_flight - 1);
+}
+
+/* Where there is no room for all the micro-batches that should be on their way through places
+ * that were given by hand, there are fewer, and with no room for one the group is refused. */
+static void test_memory(void **state)
+{
+    static const struct limited {
+        int room, found; /* micro-batches, 0: not quite one */
+    } limits[] = {{4, 3}, {3, 3}, {2, 2}, {1, 1}, {0, 0}};
+    double bytes[5] = {0};
+    (void)state;
+    for (int i = 0; i < LK_COUNT(limits); i++) {
+        const int room = limits[i].room;
+        struct lk_node *labels, *loss;
+        struct lk_model *model;
+        struct lk_team *team = NULL;
+        ASSERT_OK(lk_model_read(net, strlen(net), "net", &model));
+        ASSERT_OK(lk_model_add_loss(model, &labels, &loss));
+        lk_node_set_place(lk_graph_find(model->graph, "second"), 1);
+        const double limit = room > 0 ? bytes[room] + 64 : bytes[1] - 64;
+        const struct lk_team_config config = {.devices = "0*2",
+                                              .places = 2,
+                                              .in_flight = 3,
+                                              .memory_limit = i > 0 ? (size_t)(limit / 0.95)
+                                                                    : 0, /* a part stays free */
+                                              .split = "equal",
+                                              .log_folder = "",
+                                              .loss = loss,
+                                              .batch = BATCH,
+                                              .shards = SHARDS,
+                                              .pieces = SHARDS,
+                                              .real = LK_F32,
+                                              .optimizer = "sgd",
+                                              .optimizer_options = "",
+                                              .recompute = LK_RECOMPUTE_OFF};
+        const enum lk_status status = lk_team_create(&config, &team);
+        assert_int_equal(status, room > 0 ? LK_OK : LK_E_DEVICE_MEMORY);
+        if (status == LK_OK)
+            assert_int_equal(lk_team_worker(team, 0)->in_flight, limits[i].found);
+        for (int p = 0; p < 2 && i == 0; p++) {
+            const struct lk_replica_bytes one =
+                lk_replica_bytes(lk_stepper_replica_at(lk_team_worker(team, 0)->stepper, p));
+            for (int n = 1; n < LK_COUNT(bytes); n++)
+                bytes[n] = bytes[n] > bytes_for(&one, n) ? bytes[n] : bytes_for(&one, n);
+        }
+        lk_error_clear();
+        lk_team_destroy(team);
+        lk_model_destroy(model);
+    }
+}
+
 static void test_refusals(void **state)
 {
     struct run r;
@@ -230,6 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits),
         cmocka_unit_test(test_checkpoints),
+        cmocka_unit_test(test_memory),
         cmocka_unit_test(test_refusals),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

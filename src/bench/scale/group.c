@@ -54,7 +54,8 @@ static enum lk_status plan(void *context, int shards, int *in_flight,
 {
     const struct prediction *p = context;
     const struct lk_scale_group_options *o = p->options;
-    *in_flight = (int)lk_least(o->device_count, p->group->shards / shards);
+    *in_flight =
+        (int)lk_least(lk_team_in_flight(0, o->device_count), p->group->shards / shards);
     const struct lk_stepper_config stepper = {.device = o->devices[0],
                                               .group = o->devices,
                                               .places = o->device_count,

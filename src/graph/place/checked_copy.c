@@ -132,8 +132,7 @@ enum lk_status lk_checked_copy_receive(struct lk_checked_copy *copy,
                       LK_INT((int64_t)(padded(bytes) / WORD)), LK_INT(slot));
 }
 
-/* --- on the host -------------------------------------------------------------------------
- */
+/* --- on the host ------------------------------------------------------------------------- */
 
 enum { LANES = 16 };
 typedef uint32_t words __attribute__((vector_size(LANES * WORD), aligned(WORD), may_alias));
@@ -167,8 +166,7 @@ bool lk_checked_copy_move(const void *from, void *to, size_t bytes)
     return sent == total;
 }
 
-/* --- counting ------------------------------------------------------------------------------
- */
+/* --- counting ---------------------------------------------------------------------------- */
 
 enum lk_status lk_checked_copy_begin(struct lk_checked_copy *copy)
 {

@@ -22,11 +22,12 @@ struct choosing {
     struct lk_place_search search;
 };
 
-/* --- what is to be divided -----------------------------------------------------------------
- */
+/* --- what is to be divided --------------------------------------------------------------- */
 
 static double flops_per_byte(const struct choosing *c)
 {
+    if (c->per_ms > 0 && c->measured->copy_ms_per_mb > 0)
+        return c->per_ms * 1e-6 * c->measured->copy_ms_per_mb;
     return lk_device_info(c->devices[0])->device_class == LK_CLASS_GPU ? FLOPS_PER_BYTE_OF_GPU
                                                                        : FLOPS_PER_BYTE_OF_CPU;
 }
@@ -93,8 +94,11 @@ static struct lk_place_op describe(const struct choosing *c, int i)
             weights * (1 + config->shards + config->optimizer_arrays + config->gradient_sums);
     else if (first == i)
         made.held += weights;
-    if (first != i)
+    if (first != i) {
         made.weights = weights * per_byte * (op->wants_dw ? 1 + config->shards : 1);
+        made.weights_forward = weights * per_byte;
+    }
+    made.forward = made.work / lk_place_passes(c->whole, i);
     for (int j = 0; j < op->shapes.inputs; j++)
         made.makers[j] = s->values[op->x[j]].producer;
     return made;
@@ -118,6 +122,7 @@ static enum lk_status begin_search(struct choosing *c)
         described[i] = describe(c, i);
         described[i].crosses /= search->speeds[0];
         described[i].weights /= search->speeds[0];
+        described[i].weights_forward /= search->speeds[0];
     }
     search->ops = described;
     search->micro_batches = c->measured ? c->measured->micro_batches : 0;
@@ -132,8 +137,7 @@ static enum lk_status propose(struct lk_place_search *search)
     return LK_OK;
 }
 
-/* --- choosing ------------------------------------------------------------------------------
- */
+/* --- choosing ---------------------------------------------------------------------------- */
 
 static void clear_places(const struct lk_graph *graph)
 {
@@ -279,13 +283,51 @@ enum lk_status lk_group_choose(const struct lk_replica_config *config,
     return status;
 }
 
-/* --- estimating ----------------------------------------------------------------------------
- */
+/* --- estimating -------------------------------------------------------------------------- */
+
+/* What is added up and updated of gradients goes at the speed of copying, which moves each byte
+ * twice: the sums of a micro-batch's shards and of those before; gradient, weights and state
+ * arrays, of which all but the first are written too. */
+static void describe_updates(struct choosing *c, const int *places)
+{
+    struct lk_place_search *search = &c->search;
+    const struct lk_schedule *s = &c->whole->schedule;
+    for (int i = 0; i < s->op_count; i++) {
+        const struct lk_scheduled_op *op = &s->ops[i];
+        if (!op->wants_dw || op->shapes.params == 0 || search->ops[i].first_use != i)
+            continue;
+        const double each = (double)count_parameters(op) *
+                            (double)lk_dtype_bytes(c->config.real) * flops_per_byte(c) / 2 /
+                            search->speeds[places[i]];
+        search->sums[places[i]] += each * (c->config.shards + 2);
+        search->update[places[i]] += each * (3 + 2 * c->config.optimizer_arrays);
+    }
+}
+
+/* An input is loaded at each place that reads it. */
+static void describe_loads(struct choosing *c, const int *places)
+{
+    const struct lk_schedule *s = &c->whole->schedule;
+    for (int v = 0; v < c->whole->input_count; v++) {
+        const struct lk_replica_input *input = &c->whole->inputs[v];
+        const double mb = 1e-6 * sizeof(float) * (double)c->config.batch *
+                          (double)lk_shape_count(&input->about.shape);
+        bool is_read[LK_MOST_PLACES] = {false};
+        for (int i = 0; i < s->op_count; i++)
+            for (int j = 0; j < s->ops[i].shapes.inputs; j++)
+                is_read[places[i]] |= s->ops[i].x[j] == input->value;
+        for (int p = 0; p < c->count; p++)
+            if (is_read[p])
+                c->search.loads[p] +=
+                    mb * c->measured->load_ms_per_mb * c->per_ms / c->search.speeds[p];
+    }
+}
 
 static enum lk_status estimate_step(struct choosing *c, struct lk_group_estimate *estimate)
 {
     struct lk_place_search *search = &c->search;
     const struct lk_schedule *s = &c->whole->schedule;
+    struct lk_place_simulated found;
     struct lk_place_walk walk;
     void *memory = NULL;
     if (c->per_ms == 0)
@@ -298,23 +340,29 @@ static enum lk_status estimate_step(struct choosing *c, struct lk_group_estimate
         return lk_fail(LK_E_UNSUPPORTED, "the graph cannot be divided so");
     const double unit = c->per_ms / search->speeds[0];
     const int times = c->measured->micro_batches > 0 ? c->measured->micro_batches : 1;
-    *estimate = (struct lk_group_estimate){.step_ms = lk_place_step(search, &walk) / unit};
+    describe_updates(c, places);
+    describe_loads(c, places);
+    LK_TRY(lk_place_simulate(search, places, times, c->in_flight, &found));
+    *estimate = (struct lk_group_estimate){.step_ms = found.step / unit};
     for (int i = 0; i < s->op_count; i++)
         estimate->alone_ms += times * search->ops[i].work / c->per_ms;
     for (int p = 0; p < c->count; p++) {
-        estimate->busy_ms[p] = times * walk.busy[p] / unit;
-        estimate->crossing_ms[p] = times * walk.crossing[p] / unit;
+        estimate->busy_ms[p] = fmin(found.busy[p], found.step) / unit;
+        estimate->crossing_ms[p] = found.crossing[p] / unit;
     }
     return LK_OK;
 }
 
 enum lk_status lk_group_estimate(const struct lk_replica_config *config,
-                                 struct lk_device *const *devices, int count,
+                                 struct lk_device *const *devices, int count, int in_flight,
                                  const struct lk_measured_ops *measured,
                                  struct lk_group_estimate *estimate)
 {
-    struct choosing c = {
-        .config = *config, .devices = devices, .count = count, .measured = measured};
+    struct choosing c = {.config = *config,
+                         .devices = devices,
+                         .count = count,
+                         .in_flight = in_flight,
+                         .measured = measured};
     LK_TRY(lk_choices_copy(config->choices, &c.config.choices));
     enum lk_status status = begin(&c);
     if (status == LK_OK)

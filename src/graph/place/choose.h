@@ -10,7 +10,9 @@
 struct lk_measured_ops {
     const double *ms;
     int count;
-    int micro_batches; /* of a step */
+    int micro_batches;     /* of a step */
+    double load_ms_per_mb; /* of input that is uploaded and brought into tiles, as floats */
+    double copy_ms_per_mb; /* of what a device sends or receives; 0: not measured */
 };
 
 /* Sets the places of all nodes of the graph to the division with the lowest estimated time of
@@ -35,6 +37,7 @@ struct lk_group_estimate {
  * so; as lk_replica_create() */
 LK_MUST_CHECK enum lk_status lk_group_estimate(const struct lk_replica_config *config,
                                                struct lk_device *const *devices, int count,
+                                               int in_flight,
                                                const struct lk_measured_ops *measured,
                                                struct lk_group_estimate *estimate);
 

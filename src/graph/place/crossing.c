@@ -7,8 +7,7 @@
 #include "graph/place/checked_copy.h"
 #include "graph/replica_internal.h"
 
-/* --- the operations ------------------------------------------------------------------------
- */
+/* --- the operations ---------------------------------------------------------------------- */
 
 static enum lk_status infer(struct lk_op_shapes *shapes)
 {
@@ -92,8 +91,7 @@ const struct lk_op lk_op_arrive = {.name = "arrive",
                                    .forward = arrive,
                                    .backward = send_back};
 
-/* --- members of a group --------------------------------------------------------------------
- */
+/* --- members of a group ------------------------------------------------------------------ */
 
 void lk_replica_join(struct lk_replica *replica, struct lk_replica *const *group)
 {
@@ -149,8 +147,7 @@ int lk_group_place_of_param(const struct lk_replica *any, int param)
     return 0;
 }
 
-/* --- an end ---------------------------------------------------------------------------------
- */
+/* --- an end ------------------------------------------------------------------------------ */
 
 int lk_crossing_of(const struct lk_replica *replica, int i)
 {
@@ -185,12 +182,12 @@ static enum lk_status build_end(struct lk_replica *replica, int i)
         end->bytes = end->gradient_bytes =
             lk_recompute_bytes(replica, end->departs ? scheduled->x[0] : scheduled->y);
     LK_TRY(lk_transfer_buffer_create(device, lk_checked_bytes(end->bytes),
-                                     end->departs ? LK_DEVICE_WRITES : LK_HOST_WRITES,
+                                     end->departs ? LK_DEVICE_SENDS : LK_HOST_WRITES,
                                      &end->value));
     if (!replica->crossings[number].has_gradient)
         return LK_OK;
     return lk_transfer_buffer_create(device, lk_checked_bytes(end->gradient_bytes),
-                                     end->departs ? LK_HOST_WRITES : LK_DEVICE_WRITES,
+                                     end->departs ? LK_HOST_WRITES : LK_DEVICE_SENDS,
                                      &end->gradient);
 }
 
@@ -260,28 +257,45 @@ bool lk_crossing_take_sent(struct lk_replica *replica, struct lk_sent *sent)
     return false;
 }
 
+/* The transfer buffers of what is sent: where it comes from, and where it goes to. */
+struct way {
+    struct lk_transfer_buffer *out, *in;
+    size_t bytes;
+};
+
+static struct way way_of(const struct lk_replica *from, const struct lk_replica *to,
+                         struct lk_sent sent)
+{
+    const struct lk_crossing_end *out = &from->ends[sent.number], *in = &to->ends[sent.number];
+    return sent.in_backward ? (struct way){out->gradient, in->gradient, in->gradient_bytes}
+                            : (struct way){out->value, in->value, in->bytes};
+}
+
+bool lk_crossing_is_there(const struct lk_replica *from, const struct lk_replica *to,
+                          struct lk_sent sent)
+{
+    const struct way way = way_of(from, to, sent);
+    return lk_transfer_buffer_is_there(way.out) && lk_transfer_buffer_is_there(way.in);
+}
+
 /* Both devices' turns end: what comes in next turn goes through the same memory. */
 enum lk_status lk_crossing_move(struct lk_replica *from, struct lk_replica *to,
                                 struct lk_sent sent, struct lk_crossing_tally *tally)
 {
-    struct lk_crossing_end *source_end = &from->ends[sent.number],
-                           *end = &to->ends[sent.number];
-    struct lk_transfer_buffer *out =
-        sent.in_backward ? source_end->gradient : source_end->value;
-    struct lk_transfer_buffer *in = sent.in_backward ? end->gradient : end->value;
-    const size_t bytes = sent.in_backward ? end->gradient_bytes : end->bytes;
-    const size_t all = lk_checked_bytes(bytes);
+    struct lk_crossing_end *end = &to->ends[sent.number];
+    const struct way way = way_of(from, to, sent);
+    const size_t all = lk_checked_bytes(way.bytes);
     void *source = NULL, *target = NULL;
-    LK_TRY(lk_transfer_buffer_enqueue_to_host(in, all));
-    LK_TRY(lk_transfer_buffer_wait(in, &target));
-    LK_TRY(lk_transfer_buffer_wait(out, &source));
+    LK_TRY(lk_transfer_buffer_enqueue_to_host(way.in, all));
+    LK_TRY(lk_transfer_buffer_wait(way.in, &target));
+    LK_TRY(lk_transfer_buffer_wait(way.out, &source));
     const double start = lk_seconds();
-    if (!lk_checked_copy_move(source, target, bytes))
+    if (!lk_checked_copy_move(source, target, way.bytes))
         tally->changed = lk_sent_slot(sent) + 1;
     tally->seconds += lk_seconds() - start;
-    tally->bytes += (double)bytes;
-    LK_TRY(lk_transfer_buffer_enqueue_to_device(in, all));
-    LK_TRY(lk_transfer_buffer_enqueue_to_device(out, 0));
+    tally->bytes += (double)way.bytes;
+    LK_TRY(lk_transfer_buffer_enqueue_to_device(way.in, all));
+    LK_TRY(lk_transfer_buffer_enqueue_to_device(way.out, 0));
     *(sent.in_backward ? &end->has_gradient : &end->has_value) = true;
     return LK_OK;
 }

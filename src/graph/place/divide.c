@@ -17,8 +17,7 @@ static int reads(const struct lk_scheduled_op *op, int value)
     return times;
 }
 
-/* --- finding crossings ---------------------------------------------------------------------
- */
+/* --- finding crossings ------------------------------------------------------------------- */
 
 static enum lk_status add_crossing(struct lk_replica *replica, const struct lk_crossing *found)
 {
@@ -142,8 +141,7 @@ static enum lk_status find_weights(struct lk_replica *replica)
     return LK_OK;
 }
 
-/* --- refusals ------------------------------------------------------------------------------
- */
+/* --- refusals ---------------------------------------------------------------------------- */
 
 static enum lk_status check_places(const struct lk_replica *replica)
 {

@@ -8,6 +8,7 @@
 #include "graph/place/stretches.h"
 #include "graph/replica_internal.h"
 #include <stdlib.h>
+#include <time.h>
 
 /* A replica that takes one micro-batch after the other through its place. */
 struct runner {
@@ -20,7 +21,8 @@ struct runner {
 /* The replicas of a place, and the micro-batches that it takes next. */
 struct place {
     struct runner runners[LK_MOST_IN_FLIGHT];
-    int next, next_backward, next_fetched;
+    int next, next_backward;
+    int fetched; /* micro-batches whose samples are there */
     struct lk_stretches stretches;
     struct lk_crossing_tally sent; /* in the step */
     struct lk_checked_copy *checked;
@@ -207,6 +209,11 @@ static struct runner *runner_of(struct lk_group *group, int place, int index)
     return &group->places[place].runners[index % group->in_flight];
 }
 
+struct lk_replica *lk_group_runner(struct lk_group *group, int place, int index)
+{
+    return runner_of(group, place, index)->replica;
+}
+
 /* The runner of a place that is at a micro-batch; NULL: none is. */
 static struct runner *find_runner(struct lk_group *group, int place, int index)
 {
@@ -281,13 +288,13 @@ static enum lk_status go_backward(struct lk_group *group, int place, bool *has_e
     return LK_OK;
 }
 
-/* Takes the next micro-batch, if a runner is free. */
+/* Takes the next micro-batch, if its samples are there and a runner is free. */
 static enum lk_status begin(struct lk_group *group, int place, bool *has_begun)
 {
     const struct lk_group_work *work = group->work;
     struct place *here = &group->places[place];
     struct runner *runner = runner_of(group, place, here->next);
-    *has_begun = here->next < work->micro_batches && runner->index < 0 && runner->parcels == 0;
+    *has_begun = here->next < here->fetched && runner->index < 0 && runner->parcels == 0;
     if (!*has_begun)
         return LK_OK;
     runner->index = here->next++;
@@ -297,8 +304,7 @@ static enum lk_status begin(struct lk_group *group, int place, bool *has_begun)
     return LK_OK;
 }
 
-/* Enqueues what a place can do now, and begins with one more micro-batch: only one, so that no
- * other device waits while samples are read for this one. */
+/* Enqueues what a place can do now, and begins with one more micro-batch. */
 static enum lk_status enqueue(struct lk_group *group, int place, bool *has_begun)
 {
     bool has_ended = true;
@@ -331,19 +337,30 @@ static enum lk_status advance(struct lk_group *group)
     return LK_OK;
 }
 
-/* Before it waits, reads the samples of the micro-batches that begin next, so that devices need
- * not wait for them then: a replica has room for the next beside those that it works on. */
-static enum lk_status fetch_ahead(struct lk_group *group)
+/* Reads the samples of one micro-batch for one place: of those that some place lacks the first.
+ * A replica has room for the next micro-batch beside the one that it works on. When all are
+ * read, those of the next run. */
+static enum lk_status fetch_one(struct lk_group *group, bool *has_fetched)
 {
     const struct lk_group_work *work = group->work;
-    for (int p = 0; p < group->count && work->fetch; p++) {
+    struct place *least = NULL;
+    bool have_all_begun = true;
+    for (int p = 0; p < group->count; p++) {
         struct place *here = &group->places[p];
-        if (here->next_fetched > here->next || here->next == work->micro_batches)
-            continue;
-        here->next_fetched = here->next + 1;
-        LK_TRY(work->fetch(work->context, runner_of(group, p, here->next)->replica, p,
-                           here->next));
+        have_all_begun &= here->next == work->micro_batches;
+        if (here->fetched < work->micro_batches &&
+            here->fetched < here->next + group->in_flight &&
+            (!least || here->fetched < least->fetched))
+            least = here;
     }
+    *has_fetched = least != NULL;
+    if (!least)
+        return have_all_begun && work->fetch_next ? work->fetch_next(work->context, has_fetched)
+                                                  : LK_OK;
+    const int place = (int)(least - group->places);
+    LK_TRY(work->fetch(work->context, runner_of(group, place, least->fetched)->replica, place,
+                       least->fetched));
+    least->fetched++;
     return LK_OK;
 }
 
@@ -366,33 +383,67 @@ static struct lk_replica *receiver_of(struct lk_group *group, const struct parce
     return runner ? runner->replica : NULL;
 }
 
-/* The next parcel to be moved: the first, but gradients of weights only when nothing else is
- * there, since their device needs them last. NULL: none can be. */
-static struct parcel **next_parcel(struct lk_group *group)
+/* Parcels that can be moved: how many; the first of them, and the first of those that are there
+ * already (NULL: none is). Gradients of weights come behind all others, since their device
+ * needs them last. */
+struct movable {
+    int count;
+    struct parcel **first, **there;
+};
+
+static struct movable find_movable(struct lk_group *group)
 {
     const struct lk_replica *any = group->places[0].runners[0].replica;
-    struct parcel **last = NULL;
-    for (struct parcel **at = &group->parcels; *at; at = &(*at)->next) {
-        if (!receiver_of(group, *at))
-            continue;
-        if (!(*at)->sent.in_backward || lk_crossing_get(any, (*at)->sent.number)->value >= 0)
-            return at;
-        last = last ? last : at;
-    }
-    return last;
+    struct movable found = {0};
+    for (int is_last = 0; is_last < 2 && !found.there; is_last++)
+        for (struct parcel **at = &group->parcels; *at && !found.there; at = &(*at)->next) {
+            const struct lk_sent sent = (*at)->sent;
+            const struct lk_replica *to = receiver_of(group, *at);
+            const bool is_weights = lk_crossing_get(any, sent.number)->value < 0;
+            if (!to || (sent.in_backward && is_weights) != is_last)
+                continue;
+            found.count++;
+            found.first = found.first ? found.first : at;
+            if (lk_crossing_is_there((*at)->from->replica, to, sent))
+                found.there = at;
+        }
+    return found;
 }
 
-/* Moves a parcel. Only this waits for a device, when all devices have been given what they can
- * do. */
-static enum lk_status move_next(struct lk_group *group)
+/* Of several devices nobody knows which is the first to send, and OpenCL waits for all or for
+ * one that is named: so this looks again and again. */
+static struct parcel **await_parcel(struct lk_group *group)
 {
-    struct parcel **at = next_parcel(group);
-    if (!at)
-        return lk_fail(LK_E_UNSUPPORTED, "devices of a group wait for each other");
+    enum { NANOSECONDS = 50000 };
+    struct movable found = find_movable(group);
+    while (found.count > 1 && !found.there) {
+        nanosleep(&(struct timespec){.tv_nsec = NANOSECONDS}, NULL);
+        found = find_movable(group);
+    }
+    return found.there ? found.there : found.first;
+}
+
+static enum lk_status move(struct lk_group *group, struct parcel **at)
+{
     LK_TRY(lk_crossing_move((*at)->from->replica, receiver_of(group, *at), (*at)->sent,
                             &group->places[(*at)->place].sent));
     count_down(group, at);
     return LK_OK;
+}
+
+/* When all devices have been given what they can do: moves what is there, or reads samples, or
+ * waits for something to be moved. */
+static enum lk_status go_on(struct lk_group *group)
+{
+    struct parcel **at = find_movable(group).there;
+    bool has_fetched = false;
+    if (!at)
+        LK_TRY(fetch_one(group, &has_fetched));
+    if (has_fetched)
+        return LK_OK;
+    at = at ? at : await_parcel(group);
+    return at ? move(group, at)
+              : lk_fail(LK_E_UNSUPPORTED, "devices of a group wait for each other");
 }
 
 static enum lk_status reset(struct lk_group *group, const struct lk_group_work *work)
@@ -401,7 +452,8 @@ static enum lk_status reset(struct lk_group *group, const struct lk_group_work *
     group->step = work->step;
     for (int p = 0; p < group->count; p++) {
         struct place *place = &group->places[p];
-        place->next = place->next_backward = place->next_fetched = 0;
+        place->next = place->next_backward = 0;
+        place->fetched = work->fetch ? work->fetched : work->micro_batches;
         place->stretches.count = 0;
         place->sent = (struct lk_crossing_tally){0};
         for (int i = 0; i < group->in_flight; i++)
@@ -430,13 +482,11 @@ enum lk_status lk_group_run(struct lk_group *group, const struct lk_group_work *
             all_done &= group->places[p].next_backward == work->micro_batches;
         if (all_done && !group->parcels)
             return end_checks(group);
-        LK_TRY(fetch_ahead(group));
-        LK_TRY(move_next(group));
+        LK_TRY(go_on(group));
     }
 }
 
-/* --- what a step has told ------------------------------------------------------------------
- */
+/* --- what a step has told ---------------------------------------------------------------- */
 
 static void tell_changed(const struct lk_group *group, int slot)
 {
@@ -451,21 +501,23 @@ static void tell_changed(const struct lk_group *group, int slot)
            (long long)group->step);
 }
 
-enum lk_status lk_group_check(struct lk_group *group, bool *is_right)
+enum lk_status lk_group_check(struct lk_group *group, int *wrong_at)
 {
-    int told = -1;
+    int told = -1, sender = -1, receiver = -1;
     for (int p = 0; p < group->count; p++) {
         const struct place *place = &group->places[p];
         int slot = -1; /* found by the receiver, to which what the host has found went on */
         if (place->checked)
             LK_TRY(lk_checked_copy_wait(place->checked, &slot));
+        receiver = slot >= 0 ? p : receiver;
+        sender = place->sent.changed > 0 ? p : sender;
         if (slot < 0)
             slot = place->sent.changed - 1;
         if (slot >= 0 && slot != told)
             tell_changed(group, slot);
         told = slot >= 0 ? slot : told;
     }
-    *is_right = told < 0;
+    *wrong_at = sender >= 0 ? sender : receiver;
     return LK_OK;
 }
 

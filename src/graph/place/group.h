@@ -37,6 +37,9 @@ void lk_group_set_loss_scale(struct lk_group *group, int place, const struct lk_
  * place has the values; in the others it is_elsewhere or is_borrowed. */
 struct lk_replica *lk_group_replica(struct lk_group *group, int place);
 
+/* The replica of a place that will be given micro-batch `index` of a run. */
+struct lk_replica *lk_group_runner(struct lk_group *group, int place, int index);
+
 /* Every replica of a group knows those of the other places, and replicas of no group are one of
  * one place. How many there are, the replica and the device of a place, and the place that has
  * a parameter. */
@@ -56,8 +59,12 @@ struct lk_group_work {
     void *context;
     int64_t step;
     int micro_batches;
-    /* reads samples ahead, for a load of them that comes later; NULL: nothing does */
+    int fetched; /* the first so many were fetched before */
+    /* reads samples, for a load of them that comes later; NULL: load needs no such */
     enum lk_status (*fetch)(void *context, struct lk_replica *replica, int place, int index);
+    /* likewise some of the run that comes next, when all of this one have been loaded: called
+     * until it finds no more, or the run ends; NULL: nothing does */
+    enum lk_status (*fetch_next)(void *context, bool *has_fetched);
     enum lk_status (*load)(void *context, struct lk_replica *replica, int place, int index);
     enum lk_status (*forwarded)(void *context, struct lk_replica *replica, int place,
                                 int index);
@@ -72,9 +79,10 @@ struct lk_group_work {
 LK_MUST_CHECK enum lk_status lk_group_run(struct lk_group *group,
                                           const struct lk_group_work *work);
 
-/* Whether all that crossed in the last step has arrived as it was sent; if not, logs what has
- * changed. Waits for the devices to end the step. fails: LK_E_DEVICE */
-LK_MUST_CHECK enum lk_status lk_group_check(struct lk_group *group, bool *is_right);
+/* Whether all that crossed in the last step has arrived as it was sent: *wrong_at is -1. If
+ * not, logs what has changed, and gives the place that sent what the host found changed, or
+ * else got it so. Waits for the devices to end the step. fails: LK_E_DEVICE */
+LK_MUST_CHECK enum lk_status lk_group_check(struct lk_group *group, int *wrong_at);
 
 /* Of the last step, once its results have come. */
 struct lk_place_times lk_group_times(const struct lk_group *group, int place);

@@ -21,17 +21,23 @@ static double weight_bytes(const struct lk_replica *replica, int i, bool wants_d
     return bytes * times;
 }
 
-/* Each gradient takes about as long as forward. */
-double lk_place_work(const struct lk_replica *replica, int i)
+int lk_place_passes(const struct lk_replica *replica, int i)
 {
     const struct lk_scheduled_op *op = &replica->schedule.ops[i];
     bool wants_dx = false;
     for (int j = 0; j < op->shapes.inputs; j++)
         wants_dx |= op->wants_dx[j];
+    return 1 + wants_dx + op->wants_dw;
+}
+
+double lk_place_work(const struct lk_replica *replica, int i)
+{
+    const struct lk_scheduled_op *op = &replica->schedule.ops[i];
+    const int passes = lk_place_passes(replica, i);
     if (op->crossing)
         return 0;
-    return lk_recompute_op_work(replica, i) * (1 + wants_dx + op->wants_dw) +
-           LK_FLOPS_PER_BYTE * weight_bytes(replica, i, wants_dx);
+    return lk_recompute_op_work(replica, i) * passes +
+           LK_FLOPS_PER_BYTE * weight_bytes(replica, i, passes > 1 + op->wants_dw);
 }
 
 /* All replicas of a place share weights, gradients and what the optimizer keeps. */

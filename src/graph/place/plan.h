@@ -41,4 +41,7 @@ LK_MUST_CHECK enum lk_status lk_group_plan(const struct lk_replica_config *confi
  * crossing. */
 double lk_place_work(const struct lk_replica *replica, int i);
 
+/* How many passes that are: forward, and each kind of gradient, which takes about as long. */
+int lk_place_passes(const struct lk_replica *replica, int i);
+
 #endif

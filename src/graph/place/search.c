@@ -27,8 +27,7 @@ void lk_place_search_clear(struct lk_place_search *search)
     lk_arena_clear(&search->arena);
 }
 
-/* --- estimating ----------------------------------------------------------------------------
- */
+/* --- estimating -------------------------------------------------------------------------- */
 
 /* A micro-batch on its way through the places, each of which computes its operations in the
  * order of the schedule. */
@@ -166,8 +165,7 @@ double lk_place_estimate(struct lk_place_search *search, const int *places)
                : INFINITY;
 }
 
-/* --- proposals -----------------------------------------------------------------------------
- */
+/* --- proposals --------------------------------------------------------------------------- */
 
 enum lk_status lk_place_propose(struct lk_place_search *search, const int *places)
 {

@@ -9,12 +9,14 @@
 /* An operation, in the order of the schedule, as the search sees it. */
 struct lk_place_op {
     double work;       /* time on a device of speed 1 */
+    double forward;    /* of it */
     double crosses;    /* time that each end takes where its value crosses, with the gradient */
     bool has_gradient; /* the value has one */
     double held;       /* bytes of memory that it takes at its place, about */
-    double weights;    /* time that each end takes where its weights cross */
-    int first_use, uses; /* the first operation that uses its weights; how many do. Without
-                          * weights: itself, 1 */
+    double weights;    /* time that each end takes where its weights cross, with gradients */
+    double weights_forward; /* of it */
+    int first_use, uses;    /* the first operation that uses its weights; how many do. Without
+                             * weights: itself, 1 */
     int makers[LK_MOST_INPUTS]; /* operations whose values it reads */
     int inputs;
 };
@@ -30,6 +32,9 @@ struct lk_place_search {
     const struct lk_place_op *ops;
     int op_count, places;
     double speeds[LK_MOST_PLACES];
+    double loads[LK_MOST_PLACES]; /* time of loading a micro-batch's inputs */
+    double sums[LK_MOST_PLACES], update[LK_MOST_PLACES]; /* time of adding up the gradients of a
+                                                          * micro-batch, of a step's update */
     int micro_batches; /* of a step, one behind the other; 0: not known */
     struct lk_arena arena;
     double *finish, *arrival; /* of each operation; and at each place */
@@ -54,6 +59,15 @@ bool lk_place_walk(struct lk_place_search *search, const int *places,
 /* The time of a step: what the slowest place takes for each micro-batch, and for the first one
  * what the others take before and after it. */
 double lk_place_step(const struct lk_place_search *search, const struct lk_place_walk *walk);
+
+/* A step with its update, as lk_group_run() gives work to devices: the busy time of each place,
+ * that of what crosses among it. fails: LK_E_MEMORY; LK_E_UNSUPPORTED the division cannot be */
+struct lk_place_simulated {
+    double busy[LK_MOST_PLACES], crossing[LK_MOST_PLACES], step;
+};
+LK_MUST_CHECK enum lk_status lk_place_simulate(const struct lk_place_search *search,
+                                               const int *places, int micro_batches,
+                                               int in_flight, struct lk_place_simulated *found);
 
 /* The time that a micro-batch takes where several are on their way; INFINITY: a division that
  * cannot be, since a place has nothing, places wait for each other in a circle, weights with

@@ -36,9 +36,9 @@ static bool print_key(const struct lk_times_config *c, const struct lk_scheduled
         return false;
     for (int i = 0; i < scheduled->shapes.inputs; i++)
         passes += scheduled->wants_dx[i] << (i + 1);
-    used = snprintf(key, LK_CHOICE_KEY_BYTES, "time %s|%s %s|%lld/%d%s|%x",
-                    lk_device_info(c->device)->name, scheduled->op->name, options,
-                    (long long)c->batch, c->shards, c->stores_half ? " half" : "",
+    used = snprintf(key, LK_CHOICE_KEY_BYTES, "time %s*%d|%s %s|%lld/%d%s|%x",
+                    lk_device_info(c->device)->name, 1 + c->beside_count, scheduled->op->name,
+                    options, (long long)c->batch, c->shards, c->stores_half ? " half" : "",
                     (unsigned)passes);
     for (int i = 0; i < scheduled->shapes.inputs && used < LK_CHOICE_KEY_BYTES; i++) {
         lk_shape_print(&scheduled->shapes.x[i], shape, sizeof shape);
@@ -47,57 +47,80 @@ static bool print_key(const struct lk_times_config *c, const struct lk_scheduled
     return used < LK_CHOICE_KEY_BYTES;
 }
 
-static enum lk_status run(struct lk_probe *probe, bool backward, int turns, double *seconds)
+/* One operation on all devices, the first of which is measured. */
+struct timed {
+    struct lk_probe probes[LK_MOST_PLACES];
+    int count;
+};
+
+static enum lk_status enqueue(struct lk_probe *probe, bool backward, int turns)
 {
-    const double start = lk_seconds();
     for (int i = 0; i < turns; i++) {
         LK_TRY(lk_probe_forward(probe, 0));
         if (backward)
             LK_TRY(lk_probe_backward(probe, 0));
     }
-    LK_TRY(lk_device_finish(probe->setup.device));
+    return LK_OK;
+}
+
+static enum lk_status run(struct timed *timed, bool backward, int turns, double *seconds)
+{
+    const double start = lk_seconds();
+    for (int i = timed->count - 1; i >= 0; i--)
+        LK_TRY(enqueue(&timed->probes[i], backward, turns));
+    LK_TRY(lk_device_finish(timed->probes[0].setup.device));
     *seconds = (lk_seconds() - start) / turns;
+    for (int i = 1; i < timed->count; i++)
+        LK_TRY(lk_device_finish(timed->probes[i].setup.device));
     return LK_OK;
 }
 
 /* The shortest of some rounds, since other work on the machine can only make them longer. */
-static enum lk_status time_probe(struct lk_probe *probe, bool backward, double *ms)
+static enum lk_status time_probes(struct timed *timed, bool backward, double *ms)
 {
     double least = 0, seconds = 0;
-    LK_TRY(run(probe, backward, 1, &seconds)); /* some drivers compile here */
-    LK_TRY(run(probe, backward, 1, &least));
+    LK_TRY(run(timed, backward, 1, &seconds)); /* some drivers compile here */
+    LK_TRY(run(timed, backward, 1, &least));
     const double turns = least > 0 ? ROUND_SECONDS / least + 1 : MOST_TURNS;
     const double end = lk_seconds() + MOST_SECONDS;
     for (int i = 0; i < ROUNDS && lk_seconds() < end; i++) {
-        LK_TRY(run(probe, backward, turns < MOST_TURNS ? (int)turns : MOST_TURNS, &seconds));
+        LK_TRY(run(timed, backward, turns < MOST_TURNS ? (int)turns : MOST_TURNS, &seconds));
         least = seconds < least ? seconds : least;
     }
     *ms = 1e3 * least;
     return LK_OK;
 }
 
-static enum lk_status measure_op(const struct lk_times_config *c,
-                                 const struct lk_schedule *schedule, int i, double *ms)
+static enum lk_status open(const struct lk_times_config *c, const struct lk_schedule *schedule,
+                           int i, struct lk_device *device, struct lk_probe *probe)
 {
     const struct lk_scheduled_op *scheduled = &schedule->ops[i];
     struct lk_op_setup like;
-    struct lk_probe probe = {0};
-    enum lk_status status;
     lk_schedule_describe(schedule, i, &like);
-    like.device = c->device;
-    like.tiling = lk_tiling_make(lk_device_info(c->device), c->batch, c->shards);
+    like.device = device;
+    like.tiling = lk_tiling_make(lk_device_info(device), c->batch, c->shards);
     like.real = LK_F32;
     like.stores_half = c->stores_half;
     like.training = true;
     like.choices = c->choices;
-    LK_TRY_OUT(lk_probe_open_like(&probe, scheduled->op, &like,
-                                  like.tiling.shards * like.tiling.shard_samples));
-    LK_TRY_OUT(lk_device_build(c->device));
-    LK_TRY_OUT(lk_probe_allocate(&probe, 1, scheduled->has_backward));
-    LK_TRY_OUT(lk_probe_fill(&probe));
-    LK_TRY_OUT(time_probe(&probe, scheduled->has_backward, ms));
-out:
-    lk_probe_close(&probe);
+    LK_TRY(lk_probe_open_like(probe, scheduled->op, &like,
+                              like.tiling.shards * like.tiling.shard_samples));
+    LK_TRY(lk_device_build(device));
+    LK_TRY(lk_probe_allocate(probe, 1, scheduled->has_backward));
+    return lk_probe_fill(probe);
+}
+
+static enum lk_status measure_op(const struct lk_times_config *c,
+                                 const struct lk_schedule *schedule, int i, double *ms)
+{
+    struct timed timed = {.count = 0};
+    enum lk_status status = LK_OK;
+    for (int d = 0; d <= c->beside_count && status == LK_OK; d++, timed.count++)
+        status = open(c, schedule, i, d > 0 ? c->beside[d - 1] : c->device, &timed.probes[d]);
+    if (status == LK_OK)
+        status = time_probes(&timed, schedule->ops[i].has_backward, ms);
+    while (timed.count > 0)
+        lk_probe_close(&timed.probes[--timed.count]);
     return status;
 }
 

@@ -7,6 +7,9 @@
 
 struct lk_times_config {
     struct lk_device *device;
+    struct lk_device *const *beside; /* others that do the same meanwhile, as those of a group
+                                      * will: they may share the memory's speed */
+    int beside_count;
     const struct lk_node *loss;
     bool stores_half; /* as lk_op_setup */
     int64_t batch;    /* samples of a micro-batch */

@@ -63,9 +63,9 @@ static enum lk_status compute(struct lk_worker *worker, const struct lk_step_sha
     LK_TRY(await(worker, lk_exchange_metrics(exchange), LK_ARRIVAL_METRICS));
     for (int b = 0; b < team->buckets; b++)
         LK_TRY(await(worker, b, LK_ARRIVAL_BUCKETS + b));
-    bool is_right;
-    LK_TRY(lk_stepper_check_crossings(worker->stepper, &is_right));
-    worker->delivery.has_crossed_wrong = !is_right;
+    struct lk_delivery *delivery = &worker->delivery;
+    LK_TRY(lk_stepper_check_crossings(worker->stepper, &delivery->wrong_at));
+    delivery->has_crossed_wrong = delivery->wrong_at >= 0;
     lk_worker_be_slow(worker, lk_seconds() - start);
     worker->delivery.times = lk_stepper_share_times(worker->stepper);
     if (!(worker->delivery.times.compute_ms > 0)) /* a driver without times */

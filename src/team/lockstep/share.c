@@ -38,23 +38,31 @@ static enum lk_status take_bucket(struct lk_worker *worker, const struct lk_comm
  * could not be taken back, before the first arrival. */
 static enum lk_status check_crossings(struct lk_worker *worker, bool has_shards)
 {
-    bool is_right = true;
+    int wrong_at = -1;
     if (has_shards)
-        LK_TRY(lk_stepper_check_crossings(worker->stepper, &is_right));
-    worker->delivery.has_crossed_wrong = !is_right;
+        LK_TRY(lk_stepper_check_crossings(worker->stepper, &wrong_at));
+    worker->delivery.has_crossed_wrong = wrong_at >= 0;
+    worker->delivery.wrong_at = wrong_at;
     return LK_OK;
+}
+
+static bool get_next(void *context, struct lk_step_share *next)
+{
+    struct lk_worker *worker = context;
+    struct lk_team *team = worker->team;
+    pthread_mutex_lock(&team->mutex);
+    *next = team->queue.pending;
+    next->run = worker->share;
+    pthread_mutex_unlock(&team->mutex);
+    return next->step && next->run.count;
 }
 
 /* The next step's samples are read while the device computes this one's. */
 static enum lk_status prefetch(struct lk_worker *worker)
 {
-    struct lk_team *team = worker->team;
-    pthread_mutex_lock(&team->mutex);
-    struct lk_step_share next = team->queue.pending;
-    next.run = worker->share;
-    pthread_mutex_unlock(&team->mutex);
-    return next.step && next.run.count
-               ? lk_stepper_prefetch(worker->stepper, team->batches, &next)
+    struct lk_step_share next;
+    return get_next(worker, &next)
+               ? lk_stepper_prefetch(worker->stepper, worker->team->batches, &next)
                : LK_OK;
 }
 
@@ -79,6 +87,7 @@ enum lk_status lk_share_begin(struct lk_worker *worker, const struct lk_command 
     lk_worker_trace(worker, step);
     worker->delivery.times = (struct lk_share_times){0};
     LK_TRY(lk_worker_fail(worker, step));
+    lk_stepper_set_next(worker->stepper, &(struct lk_next_share){get_next, worker});
     if (has_shards)
         LK_TRY(lk_stepper_begin(worker->stepper, team->batches, &command->share));
     const double begun = lk_seconds();

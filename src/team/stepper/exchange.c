@@ -7,7 +7,7 @@
 #include <string.h>
 
 static enum lk_status create_transfer_buffer(struct lk_device *device, size_t bytes,
-                                             enum lk_transfer_buffer_writer writer,
+                                             enum lk_buffer_writer writer,
                                              struct lk_transfer_buffer **transfer)
 {
     LK_TRY(lk_transfer_buffer_create(device, bytes, writer, transfer));

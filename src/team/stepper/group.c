@@ -32,7 +32,6 @@ struct share {
     struct lk_stepper *stepper;
     struct lk_batches *batches;
     const struct lk_step_share *given;
-    int fetched[LK_MOST_PLACES]; /* micro-batches whose samples each place has been given */
     struct lk_shard_run at_once[LK_MOST_SHARDS]; /* of each micro-batch */
 };
 
@@ -45,8 +44,22 @@ static enum lk_status fetch(void *context, struct lk_replica *replica, int place
     const double start = lk_seconds();
     LK_TRY(lk_stepper_fetch(stepper, replica, lk_group_free_slot(replica), share->batches,
                             share->given, &micro_batch));
+    (void)place;
     stepper->input_ms += 1e3 * (lk_seconds() - start);
-    share->fetched[place] = index + 1;
+    return LK_OK;
+}
+
+/* One more micro-batch of the share that comes next. */
+static enum lk_status fetch_next(void *context, bool *has_fetched)
+{
+    const struct share *share = context;
+    struct lk_stepper *stepper = share->stepper;
+    struct lk_step_share next;
+    const int before = stepper->fetched_count;
+    if (!stepper->next.get || !stepper->next.get(stepper->next.context, &next))
+        return LK_OK;
+    LK_TRY(lk_stepper_prefetch(stepper, share->batches, &next));
+    *has_fetched = stepper->fetched_count > before;
     return LK_OK;
 }
 
@@ -56,8 +69,6 @@ static enum lk_status load(void *context, struct lk_replica *replica, int place,
     const struct lk_stepper *stepper = share->stepper;
     const struct lk_micro_batch micro_batch =
         lk_stepper_micro_batch(stepper, share->given, share->at_once[index]);
-    if (share->fetched[place] <= index)
-        LK_TRY(fetch(context, replica, place, index));
     LK_TRY(lk_replica_load_micro_batch(replica, lk_group_free_slot(replica), &micro_batch));
     return place == 0 && index == 0
                ? lk_timestamp_enqueue(stepper->slots[0].marks[LK_AT_LOADED])
@@ -86,25 +97,30 @@ static enum lk_status finished(void *context, struct lk_replica *replica, int pl
                                       share->at_once[index]);
 }
 
-enum lk_status lk_stepper_group_begin(struct lk_stepper *stepper, struct lk_batches *batches,
-                                      const struct lk_step_share *given, bool is_fetched)
+/* The micro-batches of a share. Returns how many. */
+static int cut(const struct lk_stepper *stepper, const struct lk_step_share *given,
+               struct lk_shard_run at_once[LK_MOST_SHARDS])
 {
     const int end = given->run.first + given->run.count;
+    int count = 0;
+    for (int first = given->run.first; first < end; first += at_once[count++].count)
+        at_once[count] = lk_shard_run_at_once(given->run, first, stepper->config.most_shards);
+    return count;
+}
+
+enum lk_status lk_stepper_group_begin(struct lk_stepper *stepper, struct lk_batches *batches,
+                                      const struct lk_step_share *given, int fetched)
+{
     struct share share = {.stepper = stepper, .batches = batches, .given = given};
-    struct lk_group_work work = {.context = &share,
-                                 .step = given->step,
-                                 .fetch = fetch,
-                                 .load = load,
-                                 .forwarded = forwarded,
-                                 .finished = finished};
-    for (int p = 0; p < stepper->place_count; p++)
-        share.fetched[p] = is_fetched;
-    for (int first = given->run.first; first < end;) {
-        const struct lk_shard_run at_once =
-            lk_shard_run_at_once(given->run, first, stepper->config.most_shards);
-        share.at_once[work.micro_batches++] = at_once;
-        first += at_once.count;
-    }
+    const struct lk_group_work work = {.context = &share,
+                                       .step = given->step,
+                                       .micro_batches = cut(stepper, given, share.at_once),
+                                       .fetched = fetched,
+                                       .fetch = fetch,
+                                       .fetch_next = fetch_next,
+                                       .load = load,
+                                       .forwarded = forwarded,
+                                       .finished = finished};
     if (given->run.first == 0)
         LK_TRY(lk_stepper_share_penalties(stepper));
     LK_TRY(lk_stepper_share_scale(stepper));
@@ -114,16 +130,19 @@ enum lk_status lk_stepper_group_begin(struct lk_stepper *stepper, struct lk_batc
     return lk_timestamp_enqueue(stepper->slots[0].marks[LK_AT_BACKWARD]);
 }
 
-/* Replicas take micro-batches as they come free, so the first one goes to the first replica of
- * each place. */
 enum lk_status lk_stepper_group_prefetch(struct lk_stepper *stepper, struct lk_batches *batches,
-                                         const struct lk_step_share *given,
-                                         const struct lk_micro_batch *micro_batch)
+                                         const struct lk_step_share *given, int index)
 {
+    struct lk_shard_run at_once[LK_MOST_SHARDS];
+    if (index >= stepper->config.in_flight || index >= cut(stepper, given, at_once))
+        return LK_OK;
+    const struct lk_micro_batch micro_batch =
+        lk_stepper_micro_batch(stepper, given, at_once[index]);
     for (int p = 0; p < stepper->place_count; p++) {
-        struct lk_replica *replica = stepper->places[p].replica;
+        struct lk_replica *replica = lk_group_runner(stepper->group, p, index);
         LK_TRY(lk_stepper_fetch(stepper, replica, lk_group_free_slot(replica), batches, given,
-                                micro_batch));
+                                &micro_batch));
     }
+    stepper->fetched_count++;
     return LK_OK;
 }

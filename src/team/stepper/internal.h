@@ -46,10 +46,11 @@ struct lk_stepper {
     struct lk_exchange *exchange;
     int slot; /* that the next micro-batch is loaded from */
     struct lk_step_share fetched;
-    bool is_fetched;             /* the first micro-batch of `fetched` lies in `slot` */
     float *kept[LK_MOST_PLACES]; /* the gradient of step kept_step, of each place's trained
                                   * parameters; NULL: none was kept */
     int64_t kept_step;           /* 0: none */
+    struct lk_next_share next;
+    int fetched_count; /* of its first micro-batches; without a group 1 at most, in `slot` */
     double fetched_ms, input_ms; /* the times of reading: of what was prefetched, of the last
                                   * share */
 };
@@ -68,11 +69,11 @@ LK_MUST_CHECK enum lk_status lk_stepper_group_create(struct lk_stepper *stepper,
 LK_MUST_CHECK enum lk_status lk_stepper_group_begin(struct lk_stepper *stepper,
                                                     struct lk_batches *batches,
                                                     const struct lk_step_share *share,
-                                                    bool is_fetched);
-LK_MUST_CHECK enum lk_status
-lk_stepper_group_prefetch(struct lk_stepper *stepper, struct lk_batches *batches,
-                          const struct lk_step_share *share,
-                          const struct lk_micro_batch *micro_batch);
+                                                    int fetched);
+LK_MUST_CHECK enum lk_status lk_stepper_group_prefetch(struct lk_stepper *stepper,
+                                                       struct lk_batches *batches,
+                                                       const struct lk_step_share *share,
+                                                       int index);
 
 /* Where the trained parameters of a replica are among those of its group, of which *all has the
  * count; as many entries as it has parameters, at most. Returns how many. */

@@ -28,24 +28,24 @@ enum lk_status lk_stepper_fetch(struct lk_stepper *stepper, struct lk_replica *r
     return lk_replica_upload(replica, slot, micro_batch->samples);
 }
 
-/* Fetches into the slot that is next; in a group only the first micro-batch of a share. */
 static enum lk_status fetch(struct lk_stepper *stepper, struct lk_batches *batches,
                             const struct lk_step_share *given,
                             const struct lk_micro_batch *micro_batch, double *ms)
 {
     const double start = lk_seconds();
-    LK_TRY(stepper->group ? lk_stepper_group_prefetch(stepper, batches, given, micro_batch)
-                          : lk_stepper_fetch(stepper, stepper->places[0].replica, stepper->slot,
-                                             batches, given, micro_batch));
+    LK_TRY(lk_stepper_fetch(stepper, stepper->places[0].replica, stepper->slot, batches, given,
+                            micro_batch));
     *ms += 1e3 * (lk_seconds() - start);
     return LK_OK;
 }
 
-static bool is_fetched(const struct lk_stepper *stepper, const struct lk_step_share *given)
+/* How many of a share's first micro-batches were prefetched. */
+static int count_fetched(const struct lk_stepper *stepper, const struct lk_step_share *given)
 {
     const struct lk_step_share *there = &stepper->fetched;
-    return stepper->is_fetched && there->step == given->step &&
-           there->run.first == given->run.first && there->run.count == given->run.count;
+    const bool is_same = there->step == given->step && there->run.first == given->run.first &&
+                         there->run.count == given->run.count;
+    return is_same ? stepper->fetched_count : 0;
 }
 
 static enum lk_status run_micro_batch(struct lk_stepper *stepper,
@@ -74,11 +74,12 @@ enum lk_status lk_stepper_begin(struct lk_stepper *stepper, struct lk_batches *b
                                 const struct lk_step_share *given)
 {
     const int end = given->run.first + given->run.count;
-    bool is_there = is_fetched(stepper, given);
-    stepper->is_fetched = false;
+    const int fetched = count_fetched(stepper, given);
+    bool is_there = fetched > 0;
+    stepper->fetched_count = 0;
     stepper->input_ms = is_there ? stepper->fetched_ms : 0;
     if (stepper->group)
-        return lk_stepper_group_begin(stepper, batches, given, is_there);
+        return lk_stepper_group_begin(stepper, batches, given, fetched);
     LK_TRY(lk_exchange_begin(stepper->exchange, given->run));
     LK_TRY(lk_timestamp_enqueue(stepper->slots[0].marks[LK_AT_START]));
     for (int first = given->run.first; first < end;) {
@@ -95,20 +96,38 @@ enum lk_status lk_stepper_begin(struct lk_stepper *stepper, struct lk_batches *b
     return lk_timestamp_enqueue(stepper->slots[0].marks[LK_AT_BACKWARD]);
 }
 
-enum lk_status lk_stepper_prefetch(struct lk_stepper *stepper, struct lk_batches *batches,
-                                   const struct lk_step_share *given)
+static enum lk_status prefetch_first(struct lk_stepper *stepper, struct lk_batches *batches,
+                                     const struct lk_step_share *given)
 {
     const struct lk_shard_run at_once =
         lk_shard_run_at_once(given->run, given->run.first, stepper->config.most_shards);
     const struct lk_micro_batch micro_batch = lk_stepper_micro_batch(stepper, given, at_once);
-    if (given->run.count == 0 || is_fetched(stepper, given))
-        return LK_OK;
-    stepper->fetched_ms = 0;
-    stepper->is_fetched = false;
     LK_TRY(fetch(stepper, batches, given, &micro_batch, &stepper->fetched_ms));
-    stepper->fetched = *given;
-    stepper->is_fetched = true;
+    stepper->fetched_count = 1;
     return LK_OK;
+}
+
+enum lk_status lk_stepper_prefetch(struct lk_stepper *stepper, struct lk_batches *batches,
+                                   const struct lk_step_share *given)
+{
+    const double start = lk_seconds();
+    if (given->run.count == 0)
+        return LK_OK;
+    if (count_fetched(stepper, given) == 0) {
+        stepper->fetched_ms = 0;
+        stepper->fetched_count = 0;
+        stepper->fetched = *given;
+    }
+    if (!stepper->group)
+        return stepper->fetched_count ? LK_OK : prefetch_first(stepper, batches, given);
+    LK_TRY(lk_stepper_group_prefetch(stepper, batches, given, stepper->fetched_count));
+    stepper->fetched_ms += 1e3 * (lk_seconds() - start);
+    return LK_OK;
+}
+
+void lk_stepper_set_next(struct lk_stepper *stepper, const struct lk_next_share *next)
+{
+    stepper->next = *next;
 }
 
 struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper)
@@ -178,10 +197,10 @@ enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples, do
     return lk_exchange_end(stepper->exchange, weights);
 }
 
-enum lk_status lk_stepper_check_crossings(struct lk_stepper *stepper, bool *is_right)
+enum lk_status lk_stepper_check_crossings(struct lk_stepper *stepper, int *wrong_at)
 {
-    *is_right = true;
-    return stepper->group ? lk_group_check(stepper->group, is_right) : LK_OK;
+    *wrong_at = -1;
+    return stepper->group ? lk_group_check(stepper->group, wrong_at) : LK_OK;
 }
 
 struct lk_share_times lk_stepper_share_times(const struct lk_stepper *stepper)

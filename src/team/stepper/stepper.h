@@ -104,10 +104,21 @@ LK_MUST_CHECK enum lk_status lk_stepper_begin(struct lk_stepper *stepper,
                                               const struct lk_step_share *share);
 
 /* Reads the samples of a share's first micro-batch and uploads them while the device still
- * computes another step, so that lk_stepper_begin() need not. */
+ * computes another step, so that lk_stepper_begin() need not. Of a group those of one more
+ * micro-batch at each call, as many as are on their way at a time. */
 LK_MUST_CHECK enum lk_status lk_stepper_prefetch(struct lk_stepper *stepper,
                                                  struct lk_batches *batches,
                                                  const struct lk_step_share *share);
+
+/* Tells the share that will be begun next, as far as is known; false: none. */
+struct lk_next_share {
+    bool (*get)(void *context, struct lk_step_share *share);
+    void *context;
+};
+
+/* Where a share is begun on a group, which takes about as long as the share itself, its samples
+ * are prefetched meanwhile. Until it is set there is none. */
+void lk_stepper_set_next(struct lk_stepper *stepper, const struct lk_next_share *next);
 
 struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper);
 
@@ -127,10 +138,9 @@ LK_MUST_CHECK enum lk_status lk_stepper_read_gradient(struct lk_stepper *stepper
                                                       const struct lk_param *param, int place,
                                                       float *sum, bool *is_there);
 
-/* Whether all that crossed in a group in the last share has arrived as it was sent; logs what
- * has not. Waits for the share's end. fails: LK_E_DEVICE */
+/* As lk_group_check() of the last share; without a group nothing crosses. */
 LK_MUST_CHECK enum lk_status lk_stepper_check_crossings(struct lk_stepper *stepper,
-                                                        bool *is_right);
+                                                        int *wrong_at);
 
 /* What the last share took, known once its buckets have come: reading on the host, the rest of
  * the upload for which kernels had to wait, kernels. */

@@ -70,6 +70,7 @@ struct lk_delivery {
     const uint32_t *checks;      /* checksums of what it received in the step before; there
                                   * once the metrics are */
     struct lk_share_times times;
+    int wrong_at;           /* the place at which what follows was seen */
     bool has_crossed_wrong; /* in its group: its sums are of no use. Known as lockstep/share.c
                              * says */
     struct lk_step_result result; /* of a device that is alone, which brings no sums */
@@ -136,8 +137,9 @@ bool lk_worker_is_at_work(const struct lk_worker *worker);
 LK_MUST_CHECK enum lk_status lk_worker_plan(const struct lk_worker *worker, int *in_flight,
                                             struct lk_replica_config *replica);
 
-/* After a try that lacked memory, whether the next one can do with less: with half of `*most`
- * shards at a time, and where that is one, with fewer micro-batches on their way. */
+/* After a try that lacked memory, whether the next one can do with less: with no micro-batch on
+ * its way beside one for each place, then with half of `*most` shards at a time, and where that
+ * is one, with fewer micro-batches on their way. */
 bool lk_worker_take_less(struct lk_worker *worker, int *most);
 
 /* Makes its stepper, of `most` shards at a time or, with 0, of a device that is alone. */

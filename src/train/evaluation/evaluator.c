@@ -206,11 +206,11 @@ static enum lk_status predict_slot(struct lk_evaluator *evaluator, struct lk_rep
                                    int64_t count, float *const *to)
 {
     for (int tries = 0; tries < 2; tries++) {
-        bool is_right = true;
+        int wrong_at = -1;
         LK_TRY(predict_once(evaluator, first, count, to));
         if (evaluator->group)
-            LK_TRY(lk_group_check(evaluator->group, &is_right));
-        if (is_right)
+            LK_TRY(lk_group_check(evaluator->group, &wrong_at));
+        if (wrong_at < 0)
             return LK_OK;
     }
     return lk_fail(LK_E_DEVICE,

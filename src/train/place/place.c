@@ -175,6 +175,8 @@ bool lk_place_find_left(const struct lk_team *team, const char *devices, char *l
         const struct lk_worker *worker = lk_team_worker(team, i);
         if (worker->trouble.fails_at > 0 && worker->trouble.place >= 0)
             is_lost[i * places + worker->trouble.place] = true;
+        if (worker->delivery.has_crossed_wrong) /* it works, but hands over what is wrong */
+            is_lost[i * places + worker->delivery.wrong_at] = true;
     }
     snprintf(why, sizeof why, "%s", lk_error_text());
     const enum lk_status status = lk_device_list_left(devices, is_lost, left, bytes, &count);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "graph/place/checked_copy.h"
 #include "model/place/place.h"
 #include "train/tuning/tuning.h"
 #include <math.h>
@@ -17,6 +18,7 @@ struct trial {
     struct lk_replica_config config;
     int in_flight;
     struct lk_op_times times; /* of a micro-batch */
+    double load_ms_per_mb, copy_ms_per_mb;
 };
 
 /* What stands in the way of a trial, but not of training. */
@@ -31,6 +33,8 @@ static enum lk_status forgive(enum lk_status status)
 static enum lk_status measure(struct trial *t)
 {
     const struct lk_tuning_run run = {.device = t->request->devices[0],
+                                      .beside = t->request->devices + 1,
+                                      .beside_count = t->request->places - 1,
                                       .loss = t->request->loss,
                                       .batch = t->config.batch,
                                       .shards = t->config.shards,
@@ -49,14 +53,19 @@ static enum lk_status try_shards(struct trial *t, int shards, struct lk_place_fo
     LK_TRY(r->plan(r->context, shards, &t->in_flight, &t->config));
     LK_TRY(measure(t));
     const int of_group = t->config.micro_batches / r->groups;
-    const struct lk_measured_ops measured = {
-        t->times.ms, t->times.count, found->micro_batches = of_group > 1 ? of_group : 1};
+    found->micro_batches = of_group > 1 ? of_group : 1;
+    const struct lk_measured_ops measured = {.ms = t->times.ms,
+                                             .count = t->times.count,
+                                             .micro_batches = found->micro_batches,
+                                             .load_ms_per_mb = t->load_ms_per_mb,
+                                             .copy_ms_per_mb = t->copy_ms_per_mb};
     const struct lk_placing placing = {.config = &t->config,
                                        .devices = r->devices,
                                        .in_flight = t->in_flight,
                                        .measured = &measured};
     LK_TRY(lk_model_place(r->model, r->words, r->places, &placing));
-    return lk_group_estimate(&t->config, r->devices, r->places, &measured, &found->estimate);
+    return lk_group_estimate(&t->config, r->devices, r->places, t->in_flight, &measured,
+                             &found->estimate);
 }
 
 /* Devices in a row are busier with small micro-batches, each of which is computed faster if it
@@ -77,12 +86,103 @@ static enum lk_status find_shards(struct trial *t, int *best)
     return LK_OK;
 }
 
+/* --- what crosses ----------------------------------------------------------------------------
+ */
+
+enum { COPIED_BYTES = 1 << 23, COPIES = 5 };
+
+struct copied {
+    struct lk_checked_copy *copy;
+    struct lk_buffer *from, *to;
+};
+
+static enum lk_status time_copy(struct lk_device *device, struct copied *m, double *ms_per_mb)
+{
+    double least = INFINITY;
+    LK_TRY(lk_checked_copy_create(device, 1, &m->copy));
+    LK_TRY(lk_buffer_create(device, COPIED_BYTES, &m->from));
+    LK_TRY(lk_buffer_create(device, lk_checked_bytes(COPIED_BYTES), &m->to));
+    LK_TRY(lk_device_build(device));
+    LK_TRY(lk_buffer_enqueue_fill(m->from, 0));
+    for (int i = 0; i <= COPIES; i++) { /* the first one may compile */
+        const double start = lk_seconds();
+        LK_TRY(lk_checked_copy_send(m->copy, m->from, m->to, COPIED_BYTES));
+        LK_TRY(lk_device_finish(device));
+        if (i > 0)
+            least = fmin(least, lk_seconds() - start);
+    }
+    *ms_per_mb = 1e3 * least / (1e-6 * COPIED_BYTES);
+    return LK_OK;
+}
+
+/* Milliseconds that a device takes to send, or to receive, a million bytes. */
+static enum lk_status measure_copy(struct lk_device *device, double *ms_per_mb)
+{
+    struct copied m = {0};
+    const enum lk_status status = time_copy(device, &m, ms_per_mb);
+    lk_buffer_destroy(m.to);
+    lk_buffer_destroy(m.from);
+    lk_checked_copy_destroy(m.copy);
+    return status;
+}
+
+/* Of an input of floats: bringing it into batch tiles. */
+struct loaded {
+    struct lk_loader *loader;
+    struct lk_buffer *from, *y;
+};
+
+static enum lk_status time_load(struct lk_device *device, struct loaded *l, double *ms_per_mb)
+{
+    enum { SAMPLES = 256, EACH = COPIED_BYTES / SAMPLES / (int)sizeof(float) };
+    const struct lk_tiling tiling = lk_tiling_make(lk_device_info(device), SAMPLES, 1);
+    const struct lk_shape shape = {1, {EACH}};
+    double least = INFINITY;
+    LK_TRY(lk_loader_create(device, &tiling, LK_F32, NULL, &l->loader));
+    LK_TRY(lk_loader_add_numbers(l->loader));
+    LK_TRY(lk_buffer_create(device, COPIED_BYTES, &l->from));
+    LK_TRY(lk_buffer_create(device, lk_tiled_bytes(&tiling, &shape, LK_F32), &l->y));
+    LK_TRY(lk_device_build(device));
+    LK_TRY(lk_buffer_enqueue_fill(l->from, 0));
+    const struct lk_number_batch numbers = {.buffer = l->from, .samples = SAMPLES, .scale = 1};
+    for (int i = 0; i <= COPIES; i++) { /* the first one may compile */
+        const double start = lk_seconds();
+        LK_TRY(lk_loader_enqueue_numbers(l->loader, &numbers, &shape, l->y));
+        LK_TRY(lk_device_finish(device));
+        if (i > 0)
+            least = fmin(least, lk_seconds() - start);
+    }
+    *ms_per_mb = 1e3 * least / (1e-6 * COPIED_BYTES);
+    return LK_OK;
+}
+
+/* With its upload, which is a copy. */
+static enum lk_status measure_load(struct lk_device *device, double copy_ms_per_mb,
+                                   double *ms_per_mb)
+{
+    struct loaded l = {0};
+    const enum lk_status status = time_load(device, &l, ms_per_mb);
+    lk_buffer_destroy(l.y);
+    lk_buffer_destroy(l.from);
+    lk_loader_destroy(l.loader);
+    *ms_per_mb += copy_ms_per_mb;
+    return status;
+}
+
+/* --- dividing ---------------------------------------------------------------------------
+ */
+
 enum lk_status lk_place_by_times(const struct lk_place_request *request,
                                  struct lk_place_found *found)
 {
     struct trial t = {.request = request, .until = lk_seconds() + request->seconds};
     int best = request->usual_shards;
-    enum lk_status status = forgive(find_shards(&t, &best));
+    enum lk_status status = forgive(measure_copy(request->devices[0], &t.copy_ms_per_mb));
+    if (status == LK_OK)
+        status =
+            forgive(measure_load(request->devices[0], t.copy_ms_per_mb, &t.load_ms_per_mb));
+    if (status == LK_OK)
+        status = forgive(find_shards(&t, &best));
     if (status == LK_OK) /* what it takes is known by now */
         status = forgive(try_shards(&t, best, found));
     free(t.times.ms);

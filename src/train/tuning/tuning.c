@@ -159,6 +159,8 @@ enum lk_status lk_tuning_times(const struct lk_tuning_run *run, double seconds,
     LK_TRY_OUT(lk_choices_copy(choices, &copy));
     load(LK_TUNING_TIMES, known);
     const struct lk_times_config config = {.device = run->device,
+                                           .beside = run->beside,
+                                           .beside_count = run->beside_count,
                                            .loss = run->loss,
                                            .stores_half = run->stores_half,
                                            .batch = run->batch,

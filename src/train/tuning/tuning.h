@@ -29,6 +29,8 @@ double lk_tuning_worth(const struct lk_device *device, const struct lk_node *los
 /* What a run needs. */
 struct lk_tuning_run {
     struct lk_device *device;
+    struct lk_device *const *beside; /* as lk_times_config has them; 0: none */
+    int beside_count;
     const struct lk_node *loss;
     int64_t batch;
     int shards;
