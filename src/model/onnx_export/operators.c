@@ -26,20 +26,39 @@ static enum lk_status dense(struct lk_onnx_export *e, const char *const *x, cons
     return lk_onnx_emit_node(e, "Add", y, 2, (const char *[]){product, inputs[2]});
 }
 
+/* The weights may be an embedding's, [units][c]. */
+static enum lk_status dense_transpose(struct lk_onnx_export *e, const char *const *x,
+                                      const char *y)
+{
+    const char *inputs[] = {x[0], NULL}, *weight;
+    LK_TRY(lk_onnx_emit_param(e, "weight", true, NULL, &weight));
+    LK_TRY(lk_onnx_emit_transpose(e, "turned", 2, (int64_t[]){1, 0}, weight, &inputs[1]));
+    return lk_onnx_emit_node(e, "MatMul", y, 2, inputs);
+}
+
 /* --- norms ------------------------------------------------------------------------------- */
+
+static const int64_t turned[] = {0, 2, 1}; /* [n, t, c] to [n, c, t], and back */
 
 static enum lk_status batch_norm(struct lk_onnx_export *e, const char *const *x, const char *y)
 {
     static const char *const params[] = {"gamma", "beta", "moving_mean", "moving_variance"};
     const char *inputs[5] = {x[0]};
-    if (e->node->shapes.y.rank == 2)
-        return lk_onnx_export_fail(e, "of sequences it is not exported");
+    const bool is_sequence = e->node->shapes.y.rank == 2; /* channels come first there */
+    const char *made = y;
+    if (is_sequence) {
+        LK_TRY(lk_onnx_emit_transpose(e, "channels", 3, turned, x[0], &inputs[0]));
+        LK_TRY(lk_onnx_name(e, "normed", &made));
+    }
     for (int i = 0; i < 4; i++)
         LK_TRY(lk_onnx_emit_param(e, params[i], true, NULL, &inputs[1 + i]));
-    LK_TRY(lk_onnx_emit_node(e, "BatchNormalization", y, 5, inputs));
+    LK_TRY(lk_onnx_emit_node(e, "BatchNormalization", made, 5, inputs));
     lk_onnx_emit_real(e, "epsilon", lk_onnx_option_real(e, "epsilon"));
     lk_onnx_emit_real(e, "momentum", lk_onnx_option_real(e, "momentum"));
-    return LK_OK;
+    if (!is_sequence)
+        return LK_OK;
+    LK_TRY(lk_onnx_emit_node(e, "Transpose", y, 1, &made));
+    return lk_onnx_emit_list(e, "perm", 3, turned);
 }
 
 /* gamma and beta; ones and zeros for so many channels where the node has none. */
@@ -214,20 +233,9 @@ static enum lk_status softmax(struct lk_onnx_export *e, const char *const *x, co
 
 /* --- shapes, sums ------------------------------------------------------------------------ */
 
-/* 0: the batch stays as it is. */
-static enum lk_status emit_shape(struct lk_onnx_export *e, const char *what, const char *x,
-                                 const struct lk_shape *shape, const char *y)
-{
-    int64_t dim[1 + LK_MOST_AXES] = {0};
-    const char *inputs[] = {x, NULL};
-    memcpy(dim + 1, shape->dim, (size_t)shape->rank * sizeof *dim);
-    LK_TRY(lk_onnx_emit_integers(e, what, 1 + shape->rank, dim, &inputs[1]));
-    return lk_onnx_emit_node(e, "Reshape", y, 2, inputs);
-}
-
 static enum lk_status reshape(struct lk_onnx_export *e, const char *const *x, const char *y)
 {
-    return emit_shape(e, "shape", x[0], &e->node->shapes.y, y);
+    return lk_onnx_emit_reshape(e, "shape", x[0], &e->node->shapes.y, y);
 }
 
 /* Sums and products; beside images [c] counts for all pixels, as [c, 1, 1] does there. */
@@ -246,7 +254,7 @@ static enum lk_status join(struct lk_onnx_export *e, const char *const *x, const
         if (shapes->y.rank == 3 && shapes->x[i].rank == 1) {
             const struct lk_shape pixel = {3, {shapes->x[i].dim[0], 1, 1}};
             LK_TRY(lk_onnx_name(e, words[i][0], &part));
-            LK_TRY(emit_shape(e, words[i][1], x[i], &pixel, part));
+            LK_TRY(lk_onnx_emit_reshape(e, words[i][1], x[i], &pixel, part));
         }
         if (i > 0 && i + 1 < e->node->inputs)
             LK_TRY(lk_onnx_name(e, words[i][2], &joined));
@@ -260,6 +268,7 @@ static enum lk_status join(struct lk_onnx_export *e, const char *const *x, const
 
 const struct lk_onnx_pairing lk_onnx_plain_pairings[] = {
     {"dense", dense},
+    {"dense_transpose", dense_transpose},
     {"batch_norm", batch_norm},
     {"layer_norm", layer_norm},
     {"group_norm", group_norm},
