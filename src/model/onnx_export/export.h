@@ -20,6 +20,9 @@ struct lk_onnx_export {
     struct lk_onnx_tensor *constants; /* [graph.constant_count] */
     struct lk_onnx_attribute *last;   /* room for attributes of the node added last */
     const struct lk_node *node;
+    bool folds, prepares;     /* batch norms, images: struct lk_onnx_options */
+    double *factors, *shifts; /* of the norm that the convolution at work takes over, a number
+                               * for each channel; NULL: none */
 };
 
 /* What a node of ours becomes: reads x[], its inputs' names, and makes the value `y`. */
@@ -104,6 +107,22 @@ LK_MUST_CHECK enum lk_status lk_onnx_take_param(struct lk_onnx_export *e, const 
 LK_MUST_CHECK enum lk_status lk_onnx_emit_param(struct lk_onnx_export *e, const char *param,
                                                 bool is_ours, const struct lk_shape *shape,
                                                 const char **name);
+
+/* The batch norm that a convolution takes over: its only reader; NULL: none. */
+const struct lk_node *lk_onnx_find_norm(const struct lk_onnx_export *e,
+                                        const struct lk_node *node);
+
+/* Sets factors and shifts of the norm at work; the bias of the convolution then, with them. */
+LK_MUST_CHECK enum lk_status lk_onnx_take_norm(struct lk_onnx_export *e);
+LK_MUST_CHECK enum lk_status lk_onnx_emit_folded_bias(struct lk_onnx_export *e,
+                                                      const char **name);
+
+/* What readers of an input read: the input as the file has it, prepared. */
+LK_MUST_CHECK enum lk_status lk_onnx_emit_input(struct lk_onnx_export *e, const char **name);
+
+/* How the file has an input or output of the model. batch 0: of any length. */
+struct lk_onnx_port lk_onnx_describe(const struct lk_onnx_export *e, const struct lk_node *node,
+                                     int64_t batch);
 
 /* What a length of the node at work lets count. length: what stands for it, int64 [n]. Mask i
  * of `count` is whether first + i stride < length, shaped as `shape` says behind the batch. */

@@ -139,7 +139,6 @@ static const struct {
     {"hard_swish", "HardSwish", 14, {0}},
     {"dropout", "Identity", 0, {0}},
     {"flatten", "Flatten", 0, {0}},
-    {"gelu", "Gelu", 20, {0}},
 };
 
 static enum lk_status function(struct lk_onnx_export *e, const char *const *x, const char *y)
@@ -157,12 +156,38 @@ static enum lk_status function(struct lk_onnx_export *e, const char *const *x, c
     return LK_OK;
 }
 
-static enum lk_status gelu_tanh(struct lk_onnx_export *e, const char *const *x, const char *y)
+/* x inner(x), inner = (1 + erf(x / sqrt(2))) / 2, or (1 + tanh(sqrt(2 / pi) (x + 0.044715
+ * x^3))) / 2. */
+static enum lk_status emit_gelu(struct lk_onnx_export *e, bool is_tanh, const char *x,
+                                const char *y)
 {
+    const char *at[2] = {x}, *cube[2] = {x}, *sum[2] = {x}, *inner, *plus[2], *half[2],
+               *both[2] = {x};
+    if (is_tanh) {
+        LK_TRY(lk_onnx_emit(e, "Mul", "square", 2, (const char *[]){x, x}, &cube[1]));
+        LK_TRY(lk_onnx_emit(e, "Mul", "cube", 2, cube, &cube[0]));
+        LK_TRY(lk_onnx_emit_real_constant(e, "of_cube", 0.044715, &cube[1]));
+        LK_TRY(lk_onnx_emit(e, "Mul", "part", 2, cube, &sum[1]));
+        LK_TRY(lk_onnx_emit(e, "Add", "sum", 2, sum, &at[0]));
+    }
+    LK_TRY(lk_onnx_emit_real_constant(
+        e, "scale", is_tanh ? 0.7978845608028654 : 0.7071067811865476, &at[1]));
+    LK_TRY(lk_onnx_emit(e, "Mul", "scaled", 2, at, &inner));
+    LK_TRY(lk_onnx_emit(e, is_tanh ? "Tanh" : "Erf", "inner", 1, &inner, &plus[0]));
+    LK_TRY(lk_onnx_emit_real_constant(e, "one", 1, &plus[1]));
+    LK_TRY(lk_onnx_emit(e, "Add", "plus", 2, plus, &half[0]));
+    LK_TRY(lk_onnx_emit_real_constant(e, "half", 0.5, &half[1]));
+    LK_TRY(lk_onnx_emit(e, "Mul", "gate", 2, half, &both[1]));
+    return lk_onnx_emit_node(e, "Mul", y, 2, both);
+}
+
+static enum lk_status gelu(struct lk_onnx_export *e, const char *const *x, const char *y)
+{
+    const bool is_tanh = strcmp(e->node->op->name, "gelu_tanh") == 0;
     if (e->graph.operators < 20)
-        return lk_onnx_export_fail(e, "before operator set 20 it is not exported");
+        return emit_gelu(e, is_tanh, x[0], y);
     LK_TRY(lk_onnx_emit_node(e, "Gelu", y, 1, x));
-    lk_onnx_emit_text(e, "approximate", "tanh");
+    lk_onnx_emit_text(e, "approximate", is_tanh ? "tanh" : "none");
     return LK_OK;
 }
 
@@ -286,8 +311,8 @@ const struct lk_onnx_pairing lk_onnx_plain_pairings[] = {
     {"hard_swish", function},
     {"dropout", function},
     {"flatten", function},
-    {"gelu", function},
-    {"gelu_tanh", gelu_tanh},
+    {"gelu", gelu},
+    {"gelu_tanh", gelu},
     {"relu6", clip},
     {"clipped_relu", clip},
     {"silu", times},

@@ -253,6 +253,8 @@ enum lk_status lk_onnx_emit_param(struct lk_onnx_export *e, const char *param, b
     LK_TRY(take_param(e, index, is_ours, &layout, &data));
     own.rank = layout.rank;
     memcpy(own.dim, layout.shape, (size_t)own.rank * sizeof *own.dim);
+    for (int64_t i = 0; e->factors && i < lk_shape_count(&own); i++)
+        data[i] *= (float)e->factors[i / (lk_shape_count(&own) / own.dim[0])];
     shape = shape ? shape : &own;
     if (e->node->weights_of) {
         snprintf(shared, sizeof shared, "%s.%s", lk_node_owner(e->node)->name, param);
