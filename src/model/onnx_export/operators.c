@@ -38,27 +38,16 @@ static enum lk_status dense_transpose(struct lk_onnx_export *e, const char *cons
 
 /* --- norms ------------------------------------------------------------------------------- */
 
-static const int64_t turned[] = {0, 2, 1}; /* [n, t, c] to [n, c, t], and back */
-
 static enum lk_status batch_norm(struct lk_onnx_export *e, const char *const *x, const char *y)
 {
     static const char *const params[] = {"gamma", "beta", "moving_mean", "moving_variance"};
     const char *inputs[5] = {x[0]};
-    const bool is_sequence = e->node->shapes.y.rank == 2; /* channels come first there */
-    const char *made = y;
-    if (is_sequence) {
-        LK_TRY(lk_onnx_emit_transpose(e, "channels", 3, turned, x[0], &inputs[0]));
-        LK_TRY(lk_onnx_name(e, "normed", &made));
-    }
     for (int i = 0; i < 4; i++)
         LK_TRY(lk_onnx_emit_param(e, params[i], true, NULL, &inputs[1 + i]));
-    LK_TRY(lk_onnx_emit_node(e, "BatchNormalization", made, 5, inputs));
+    LK_TRY(lk_onnx_emit_node(e, "BatchNormalization", y, 5, inputs));
     lk_onnx_emit_real(e, "epsilon", lk_onnx_option_real(e, "epsilon"));
     lk_onnx_emit_real(e, "momentum", lk_onnx_option_real(e, "momentum"));
-    if (!is_sequence)
-        return LK_OK;
-    LK_TRY(lk_onnx_emit_node(e, "Transpose", y, 1, &made));
-    return lk_onnx_emit_list(e, "perm", 3, turned);
+    return LK_OK;
 }
 
 /* gamma and beta; ones and zeros for so many channels where the node has none. */

@@ -51,8 +51,11 @@ enum lk_status lk_onnx_emit_node(struct lk_onnx_export *e, const char *op, const
 enum lk_status lk_onnx_emit(struct lk_onnx_export *e, const char *op, const char *what,
                             int count, const char *const *inputs, const char **made)
 {
-    LK_TRY(lk_onnx_name(e, what, made));
-    return lk_onnx_emit_node(e, op, *made, count, inputs);
+    const char *name;
+    LK_TRY(lk_onnx_name(e, what, &name));
+    LK_TRY(lk_onnx_emit_node(e, op, name, count, inputs));
+    *made = name; /* which may be an input's place */
+    return LK_OK;
 }
 
 enum lk_status lk_onnx_emit_outputs(struct lk_onnx_export *e, int count,

@@ -122,7 +122,8 @@ static enum lk_status emit_rows(struct lk_onnx_export *e, const char *const made
     const bool has_states = lk_onnx_option_is(e, "return_state", "true");
     const char *rows[3], *inputs[2] = {made[has_steps ? 0 : 1]};
     int count = 1;
-    LK_TRY(lk_onnx_emit_integers(e, "axis", 1, (int64_t[]){has_steps ? 1 : 0}, &inputs[1]));
+    if (has_steps || !has_states)
+        LK_TRY(lk_onnx_emit_integers(e, "axis", 1, (int64_t[]){has_steps ? 1 : 0}, &inputs[1]));
     if (!has_steps && !has_states)
         return lk_onnx_emit_node(e, "Squeeze", y, 2, inputs);
     if (has_steps) {
