@@ -57,7 +57,10 @@ static int export_onnx(const struct arguments *arguments, const char *to)
         return wrong_usage(arguments->command,
                            "option '--opset' needs a whole number such as 17, found '%s'",
                            option_text(arguments, "opset"));
-    const struct lk_onnx_options how = {.batch = length, .operators = (int)operators};
+    const struct lk_onnx_options how = {.batch = length,
+                                        .operators = (int)operators,
+                                        .preprocess = option_given(arguments, "preprocess"),
+                                        .fold = option_given(arguments, "fold")};
     const enum lk_status status = lk_onnx_export(arguments->words[0], to, &how);
     if (status != LK_OK)
         return failed(status);
@@ -135,7 +138,9 @@ static const struct option options[] = {
      "where it is written; a file that is there is replaced. Of a bundle: DIR/"},
     {"names", "NAMES", "lockstep, torchvision, keras, or pytorch: our layers as PyTorch's"},
     {"batch", "N|dynamic", "of onnx: the length of the batch; dynamic, unless given: any"},
-    {"opset", "N", "of onnx: the version of its operators, 13 to 23; 17 unless given"},
+    {"opset", "N", "of onnx: the version of its operators, 13 to 28; 17 unless given"},
+    {"preprocess", NULL, "of onnx: images are uint8 [n, h, w, c], normalized by the graph"},
+    {"fold", NULL, "of onnx: batch norms become part of the convolutions before them"},
     {"force", NULL, "replace another vocabulary, or a bundle, that is there already"},
     {0},
 };
@@ -145,6 +150,8 @@ static const struct example examples[] = {
     {"lockstep export out --format safetensors --output out.safetensors --names torchvision",
      "for PyTorch: torchvision's model of that name loads it"},
     {"lockstep export out --output out.onnx", "the model as well, for onnxruntime and others"},
+    {"lockstep export out -o out.onnx --preprocess --fold",
+     "pixels in, probabilities out, with fewer operators"},
     {"lockstep export out --format keras-h5 --output out.h5", "for TensorFlow"},
     {0},
 };

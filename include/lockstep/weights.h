@@ -76,16 +76,18 @@ lk_weights_export_with(const char *run, const char *path,
 LK_API LK_MUST_CHECK enum lk_status lk_bundle_export(const char *run, const char *folder,
                                                      bool may_replace);
 
-/* {0}: an open batch, operator set 17. */
+/* {0}: an open batch, operator set 17, images as the first layer reads them. */
 struct lk_onnx_options {
-    int64_t batch; /* 0: of any length */
-    int operators; /* the set of operators, 13 to 23; 0: 17 */
+    int64_t batch;   /* 0: of any length */
+    int operators;   /* the set of operators, 13 to 28; 0: 17 */
+    bool preprocess; /* images are uint8 [n, h, w, c], which the graph itself normalizes */
+    bool fold;       /* batch norms behind convolutions become part of their weights */
 };
 
 /* Writes the model of a run directory or checkpoint, with its weights, as a file of ONNX, which
  * is replaced as a whole. Images are inputs [n, c, h, w] of the numbers that the first layer
- * reads. fails: LK_E_UNSUPPORTED an operation that has no counterpart, by name, or built
- * without protobuf-c; LK_E_ARGUMENT, LK_E_IO, LK_E_DATA */
+ * reads; tokens and lengths are int32. fails: LK_E_UNSUPPORTED an operation that has no
+ * counterpart, by name, or built without protobuf-c; LK_E_ARGUMENT, LK_E_IO, LK_E_DATA */
 LK_API LK_MUST_CHECK enum lk_status lk_onnx_export(const char *run, const char *path,
                                                    const struct lk_onnx_options *options);
 

@@ -16,8 +16,9 @@ enum lk_status lk_stored_open(const char *run, struct lk_stored *s)
         lk_model_read(about->model_text, strlen(about->model_text), about->model, &s->model);
     s->averaged = lk_checkpoint_takes_average(file);
     s->vocabulary = strdup(about->vocabulary ? about->vocabulary : "");
+    s->pipeline = strdup(about->eval_pipeline ? about->eval_pipeline : "");
     lk_checkpoint_close(file);
-    if (status == LK_OK && !s->vocabulary)
+    if (status == LK_OK && (!s->vocabulary || !s->pipeline))
         status = lk_fail_memory("a vocabulary", 0);
     return status == LK_OK ? lk_arrays_open(s->path, &s->file) : status;
 }
@@ -25,6 +26,7 @@ enum lk_status lk_stored_open(const char *run, struct lk_stored *s)
 void lk_stored_close(struct lk_stored *s)
 {
     free(s->vocabulary);
+    free(s->pipeline);
     lk_arrays_close(s->file);
     lk_model_destroy(s->model);
     *s = (struct lk_stored){0};

@@ -12,6 +12,7 @@ struct lk_stored {
     struct lk_arrays *file;
     bool averaged;    /* the file has averages of trained parameters */
     char *vocabulary; /* of texts; "": there is none */
+    char *pipeline;   /* of an evaluation; "": nothing is done to samples */
 };
 
 /* Opens the newest checkpoint of a run, or a checkpoint file; all its sums are compared. What

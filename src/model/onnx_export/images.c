@@ -58,7 +58,8 @@ static enum lk_status emit_convolution(struct lk_onnx_export *e, const char *op,
     int64_t groups;
     lk_onnx_option_integers(e, "groups", 1, &groups);
     LK_TRY(lk_onnx_emit_param(e, "weight", false, NULL, &inputs[1]));
-    LK_TRY(lk_onnx_emit_param(e, "bias", false, NULL, &inputs[2]));
+    LK_TRY(e->factors ? lk_onnx_emit_folded_bias(e, &inputs[2])
+                      : lk_onnx_emit_param(e, "bias", false, NULL, &inputs[2]));
     LK_TRY(lk_onnx_emit_node(e, op, y, 3, inputs));
     LK_TRY(say_windows(e, w));
     lk_onnx_emit_integer(e, "group", groups);

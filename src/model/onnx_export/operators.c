@@ -26,14 +26,22 @@ static enum lk_status dense(struct lk_onnx_export *e, const char *const *x, cons
     return lk_onnx_emit_node(e, "Add", y, 2, (const char *[]){product, inputs[2]});
 }
 
+/* The weights may be an embedding's, [units][c]. */
+static enum lk_status dense_transpose(struct lk_onnx_export *e, const char *const *x,
+                                      const char *y)
+{
+    const char *inputs[] = {x[0], NULL}, *weight;
+    LK_TRY(lk_onnx_emit_param(e, "weight", true, NULL, &weight));
+    LK_TRY(lk_onnx_emit_transpose(e, "turned", 2, (int64_t[]){1, 0}, weight, &inputs[1]));
+    return lk_onnx_emit_node(e, "MatMul", y, 2, inputs);
+}
+
 /* --- norms ------------------------------------------------------------------------------- */
 
 static enum lk_status batch_norm(struct lk_onnx_export *e, const char *const *x, const char *y)
 {
     static const char *const params[] = {"gamma", "beta", "moving_mean", "moving_variance"};
     const char *inputs[5] = {x[0]};
-    if (e->node->shapes.y.rank == 2)
-        return lk_onnx_export_fail(e, "of sequences it is not exported");
     for (int i = 0; i < 4; i++)
         LK_TRY(lk_onnx_emit_param(e, params[i], true, NULL, &inputs[1 + i]));
     LK_TRY(lk_onnx_emit_node(e, "BatchNormalization", y, 5, inputs));
@@ -120,7 +128,6 @@ static const struct {
     {"hard_swish", "HardSwish", 14, {0}},
     {"dropout", "Identity", 0, {0}},
     {"flatten", "Flatten", 0, {0}},
-    {"gelu", "Gelu", 20, {0}},
 };
 
 static enum lk_status function(struct lk_onnx_export *e, const char *const *x, const char *y)
@@ -138,12 +145,38 @@ static enum lk_status function(struct lk_onnx_export *e, const char *const *x, c
     return LK_OK;
 }
 
-static enum lk_status gelu_tanh(struct lk_onnx_export *e, const char *const *x, const char *y)
+/* x inner(x), inner = (1 + erf(x / sqrt(2))) / 2, or (1 + tanh(sqrt(2 / pi) (x + 0.044715
+ * x^3))) / 2. */
+static enum lk_status emit_gelu(struct lk_onnx_export *e, bool is_tanh, const char *x,
+                                const char *y)
 {
+    const char *at[2] = {x}, *cube[2] = {x}, *sum[2] = {x}, *inner, *plus[2], *half[2],
+               *both[2] = {x};
+    if (is_tanh) {
+        LK_TRY(lk_onnx_emit(e, "Mul", "square", 2, (const char *[]){x, x}, &cube[1]));
+        LK_TRY(lk_onnx_emit(e, "Mul", "cube", 2, cube, &cube[0]));
+        LK_TRY(lk_onnx_emit_real_constant(e, "of_cube", 0.044715, &cube[1]));
+        LK_TRY(lk_onnx_emit(e, "Mul", "part", 2, cube, &sum[1]));
+        LK_TRY(lk_onnx_emit(e, "Add", "sum", 2, sum, &at[0]));
+    }
+    LK_TRY(lk_onnx_emit_real_constant(
+        e, "scale", is_tanh ? 0.7978845608028654 : 0.7071067811865476, &at[1]));
+    LK_TRY(lk_onnx_emit(e, "Mul", "scaled", 2, at, &inner));
+    LK_TRY(lk_onnx_emit(e, is_tanh ? "Tanh" : "Erf", "inner", 1, &inner, &plus[0]));
+    LK_TRY(lk_onnx_emit_real_constant(e, "one", 1, &plus[1]));
+    LK_TRY(lk_onnx_emit(e, "Add", "plus", 2, plus, &half[0]));
+    LK_TRY(lk_onnx_emit_real_constant(e, "half", 0.5, &half[1]));
+    LK_TRY(lk_onnx_emit(e, "Mul", "gate", 2, half, &both[1]));
+    return lk_onnx_emit_node(e, "Mul", y, 2, both);
+}
+
+static enum lk_status gelu(struct lk_onnx_export *e, const char *const *x, const char *y)
+{
+    const bool is_tanh = strcmp(e->node->op->name, "gelu_tanh") == 0;
     if (e->graph.operators < 20)
-        return lk_onnx_export_fail(e, "before operator set 20 it is not exported");
+        return emit_gelu(e, is_tanh, x[0], y);
     LK_TRY(lk_onnx_emit_node(e, "Gelu", y, 1, x));
-    lk_onnx_emit_text(e, "approximate", "tanh");
+    lk_onnx_emit_text(e, "approximate", is_tanh ? "tanh" : "none");
     return LK_OK;
 }
 
@@ -214,20 +247,9 @@ static enum lk_status softmax(struct lk_onnx_export *e, const char *const *x, co
 
 /* --- shapes, sums ------------------------------------------------------------------------ */
 
-/* 0: the batch stays as it is. */
-static enum lk_status emit_shape(struct lk_onnx_export *e, const char *what, const char *x,
-                                 const struct lk_shape *shape, const char *y)
-{
-    int64_t dim[1 + LK_MOST_AXES] = {0};
-    const char *inputs[] = {x, NULL};
-    memcpy(dim + 1, shape->dim, (size_t)shape->rank * sizeof *dim);
-    LK_TRY(lk_onnx_emit_integers(e, what, 1 + shape->rank, dim, &inputs[1]));
-    return lk_onnx_emit_node(e, "Reshape", y, 2, inputs);
-}
-
 static enum lk_status reshape(struct lk_onnx_export *e, const char *const *x, const char *y)
 {
-    return emit_shape(e, "shape", x[0], &e->node->shapes.y, y);
+    return lk_onnx_emit_reshape(e, "shape", x[0], &e->node->shapes.y, y);
 }
 
 /* Sums and products; beside images [c] counts for all pixels, as [c, 1, 1] does there. */
@@ -246,7 +268,7 @@ static enum lk_status join(struct lk_onnx_export *e, const char *const *x, const
         if (shapes->y.rank == 3 && shapes->x[i].rank == 1) {
             const struct lk_shape pixel = {3, {shapes->x[i].dim[0], 1, 1}};
             LK_TRY(lk_onnx_name(e, words[i][0], &part));
-            LK_TRY(emit_shape(e, words[i][1], x[i], &pixel, part));
+            LK_TRY(lk_onnx_emit_reshape(e, words[i][1], x[i], &pixel, part));
         }
         if (i > 0 && i + 1 < e->node->inputs)
             LK_TRY(lk_onnx_name(e, words[i][2], &joined));
@@ -260,6 +282,7 @@ static enum lk_status join(struct lk_onnx_export *e, const char *const *x, const
 
 const struct lk_onnx_pairing lk_onnx_plain_pairings[] = {
     {"dense", dense},
+    {"dense_transpose", dense_transpose},
     {"batch_norm", batch_norm},
     {"layer_norm", layer_norm},
     {"group_norm", group_norm},
@@ -277,8 +300,8 @@ const struct lk_onnx_pairing lk_onnx_plain_pairings[] = {
     {"hard_swish", function},
     {"dropout", function},
     {"flatten", function},
-    {"gelu", function},
-    {"gelu_tanh", gelu_tanh},
+    {"gelu", gelu},
+    {"gelu_tanh", gelu},
     {"relu6", clip},
     {"clipped_relu", clip},
     {"silu", times},
