@@ -162,7 +162,7 @@ static void fewer_samples_agree(void **state)
     setenv("LOCKSTEP_CLASS", "cpu", 1);
     ASSERT_OK(lk_device_open(NULL, 0, &device));
     unsetenv("LOCKSTEP_CLASS");
-    struct lk_replica *one = open_replica(device, &net, false);
+    struct lk_replica *one = open_replica(device, &net, false, NULL);
     const struct lk_replica_config config = {.device = device,
                                              .outputs = {net.probabilities},
                                              .batch = ROOM,
