@@ -180,13 +180,21 @@ static void reduce(const struct fixture *f, struct lk_stepper *const two[2], int
     ASSERT_OK(lk_reducer_sum(f->reducer, &job));
 }
 
+/* One device makes the checksum of its weights with the update, the other one afterwards. */
 static void update(struct lk_stepper *const two[2], int64_t samples, int step)
 {
-    for (int i = 0; i < 2; i++) {
-        const uint32_t *checksums;
-        ASSERT_OK(lk_stepper_update(two[i], samples, 0.05, step, true));
-        ASSERT_OK(lk_exchange_checks(lk_stepper_exchange(two[i]), &checksums));
-    }
+    const int buckets = lk_replica_bucket_count(lk_stepper_replica(two[0]));
+    const uint32_t *checksums[2];
+    for (int i = 0; i < 2; i++)
+        ASSERT_OK(lk_stepper_update(two[i], samples, 0.05, step, i == 0));
+    ASSERT_OK(lk_exchange_checks(lk_stepper_exchange(two[1]), &checksums[1]));
+    assert_int_equal(checksums[1][buckets], 0);
+    ASSERT_OK(lk_exchange_weigh(lk_stepper_exchange(two[1])));
+    for (int i = 0; i < 2; i++)
+        ASSERT_OK(lk_exchange_checks(lk_stepper_exchange(two[i]), &checksums[i]));
+    assert_int_not_equal(checksums[0][buckets], 0);
+    for (int b = 0; b <= buckets; b++)
+        assert_int_equal(checksums[1][b], checksums[0][b]);
 }
 
 /* The first device has `first` shards, the second the rest. */

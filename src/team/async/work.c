@@ -35,7 +35,7 @@ static enum lk_status apply(struct lk_worker *worker, int64_t number)
     }
     memcpy(lk_async_member(worker)->sums, update->sums, sizeof update->sums);
     worker->has_updated = true;
-    return lk_stepper_update(worker->stepper, update->samples, update->lr, number, true);
+    return lk_stepper_update(worker->stepper, update->samples, update->lr, number, false);
 }
 
 /* Gives the replica its next update, unless it received the last one wrong. The mutex is
@@ -77,7 +77,9 @@ static bool is_drained(const struct lk_team *team)
     return async->queued == 0 || async->is_pausing;
 }
 
-/* Fetches the last update's checksums, by which the replicas are compared. */
+/* Fetches the last update's checksums and that of the weights, by which the replicas are
+ * compared. Only here: to read all weights after each update would cost more than the update
+ * itself where a table is large and an update touches few of its rows. */
 static enum lk_status fetch_checks(struct lk_worker *worker)
 {
     struct lk_team *team = worker->team;
@@ -85,7 +87,11 @@ static enum lk_status fetch_checks(struct lk_worker *worker)
     bool is_right = true;
     member->since = lk_team_seconds(team);
     pthread_mutex_unlock(&team->mutex);
-    const enum lk_status status = check_last(worker, &is_right);
+    enum lk_status status = LK_OK;
+    if (worker->has_updated)
+        status = lk_exchange_weigh(lk_stepper_exchange(worker->stepper));
+    if (status == LK_OK)
+        status = check_last(worker, &is_right);
     pthread_mutex_lock(&team->mutex);
     if (!lk_worker_is_at_work(worker) || status != LK_OK)
         return status;

@@ -165,6 +165,16 @@ struct lk_buffer *lk_exchange_sum(struct lk_exchange *e, int bucket)
     return lk_transfer_buffer_on_device(e->parcels[bucket].result);
 }
 
+static enum lk_status enqueue_weights(const struct lk_exchange_side *side)
+{
+    const int64_t trained = lk_replica_gradient_count(side->replica);
+    if (trained == 0)
+        return LK_OK;
+    return lk_shard_sum_enqueue_checksum(side->sum, lk_replica_weights(side->replica), 0,
+                                         trained, lk_transfer_buffer_on_device(side->checks),
+                                         side->buckets);
+}
+
 static enum lk_status end_side(struct lk_exchange *e, const struct lk_exchange_side *side,
                                bool weights)
 {
@@ -173,10 +183,8 @@ static enum lk_status end_side(struct lk_exchange *e, const struct lk_exchange_s
     for (int b = 0; b < side->buckets; b++)
         LK_TRY(lk_shard_sum_enqueue_checksum(side->sum, lk_exchange_sum(e, side->first + b), 0,
                                              e->parcels[side->first + b].count, y, b));
-    const int64_t trained = lk_replica_gradient_count(side->replica);
-    if (weights && trained > 0)
-        LK_TRY(lk_shard_sum_enqueue_checksum(side->sum, lk_replica_weights(side->replica), 0,
-                                             trained, y, side->buckets));
+    if (weights)
+        LK_TRY(enqueue_weights(side));
     for (int b = side->first; b < side->first + side->buckets; b++)
         LK_TRY(lk_transfer_buffer_enqueue_to_host(e->parcels[b].result,
                                                   (size_t)e->parcels[b].count * e->real_bytes));
@@ -188,6 +196,19 @@ enum lk_status lk_exchange_end(struct lk_exchange *e, bool weights)
     e->is_weighed = weights;
     for (int i = 0; i < e->places; i++)
         LK_TRY(end_side(e, &e->sides[i], weights));
+    return LK_OK;
+}
+
+/* The checksums of the sums stay in the buffer. */
+enum lk_status lk_exchange_weigh(struct lk_exchange *e)
+{
+    e->is_weighed = true;
+    for (int i = 0; i < e->places; i++) {
+        const struct lk_exchange_side *side = &e->sides[i];
+        LK_TRY(lk_transfer_buffer_enqueue_to_device(side->checks, 0));
+        LK_TRY(enqueue_weights(side));
+        LK_TRY(lk_transfer_buffer_enqueue_to_host(side->checks, sizeof e->checksums));
+    }
     return LK_OK;
 }
 

@@ -76,8 +76,11 @@ struct lk_buffer *lk_exchange_sum(struct lk_exchange *exchange, int bucket);
  * checksums of the sums that the device got and, with `weights`, of its weights. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_exchange_end(struct lk_exchange *exchange, bool weights);
 
+/* Computes the checksum of the weights after an end without it. Enqueues. */
+LK_MUST_CHECK enum lk_status lk_exchange_weigh(struct lk_exchange *exchange);
+
 /* Waits for the checksums of the last end: one for each bucket, then that of the weights (0
- * where none was asked for). Valid until the next end. */
+ * where none was asked for). Valid until the next end or weighing. */
 LK_MUST_CHECK enum lk_status lk_exchange_checks(struct lk_exchange *exchange,
                                                 const uint32_t **checksums);
 
