@@ -45,8 +45,10 @@ LEFT_OUT = "left out: products/library (between the kernels of clFFT and CLBlast
 
 
 # What the cases reach in one class alone: walks over all steps in one launch, and sums of a
-# layer norm's fused gradients, are for CPUs; of small sizes CPUs need no other.
+# layer norm's fused gradients, are for CPUs; of small sizes CPUs need no other. Convolutions
+# with strides have a kernel of their own on CPUs.
 ONE_CLASS = {
+    "conv2d_strided": "cpu",
     "layer_norm_total_lanes": "cpu", "recurrent_forward": "cpu", "recurrent_backward": "cpu",
     "layer_norm_total": "gpu", "recurrent_begin": "gpu", "recurrent_step": "gpu",
     "recurrent_gates": "gpu", "recurrent_end": "gpu",

@@ -13,13 +13,13 @@
  *
  * A panel is the inputs of COLUMNS pixels, [channels][COLUMNS], in local memory. While a group
  * goes over one with all its filters, ROWS at a time, it copies the next one, a channel every
- * few products, which hides both the copying and the memory. STREAM: outputs are too
+ * few products, which hides both the copying and the memory. stream: outputs are too
  * large for caches and are written past them. GATED: they are 0 where `gate`, of y's layout, is
  * not above 0.
  *
  * Group ids: 0: one of panel_runs runs of panels of pixels; 1: group, run of blocks_each
  * filter blocks; 2: tile.
- * -D: ROWS RELU STREAM IN_PLACE GATED
+ * -D: ROWS RELU IN_PLACE GATED
  */
 #include "lib/real.cl"
 #include "lib/hints.cl"
@@ -92,13 +92,30 @@ INLINE void fill_cell(const struct job *job, int q, const struct lk_pointwise *s
     __global S *y = job->y + i0 * s->out_w + j0;
     for (int m = job->first; m < job->last; m++)
         for (int i = 0; i < height; i++)
-            for (int j = i == 0; j < width; j++)
-                PUT(y + (m * s->out_h + i) * s->out_w + j, (V)0);
+            for (int j = i == 0; j < width; j++) {
+                __global S *at = y + (m * s->out_h + i) * s->out_w + j;
+                if (s->stream) {
+                    APART;
+                    PUT_PAST(at, (V)0);
+                    APART;
+                } else {
+                    STORE(at, (V)0);
+                }
+            }
 }
 
-/* n pixels from q on. The compiler unrolls loops before it knows n. */
+#define EACH_OUTPUT(STORE_ONE)                                                                 \
+    UNROLL for (int i = 0; i < ROWS; i++)                                                      \
+        if (i >= job->first && i < job->last)                                                  \
+            UNROLL for (int j = 0; j < COLUMNS; j++)                                           \
+                if (j < columns && j < n)                                                      \
+                    STORE_ONE(job->y + i * plane + to[j],                                      \
+                              GATE(job->gate + i * plane + to[j], activate(a[i][j])));
+
+/* n pixels from q on. `columns` are computed, of which those beyond n repeat the last. The
+ * compiler unrolls loops before it knows `columns`. */
 INLINE void block(__local const V *x, const struct job *job, const struct lk_pointwise *s,
-                  struct copy *copy, int q, int n)
+                  struct copy *copy, int q, int columns, int n)
 {
     V a[ROWS][COLUMNS];
     int to[COLUMNS];
@@ -130,17 +147,18 @@ INLINE void block(__local const V *x, const struct job *job, const struct lk_poi
             UNROLL for (int i = 0; i < ROWS; i++) {
                 const V f = IN_PLACE ? w[i * job->w_row] : w[i];
                 UNROLL for (int j = 0; j < COLUMNS; j++)
-                    if (j < n)
+                    if (j < columns)
                         a[i][j] = FMA(f, x[j], a[i][j]);
             }
         }
     }
-    UNROLL for (int i = 0; i < ROWS; i++)
-        if (i >= job->first && i < job->last)
-            UNROLL for (int j = 0; j < COLUMNS; j++)
-                if (j < n)
-                    PUT(job->y + i * plane + to[j],
-                        GATE(job->gate + i * plane + to[j], activate(a[i][j])));
+    if (s->stream) {
+        APART;
+        EACH_OUTPUT(PUT_PAST)
+        APART;
+    } else {
+        EACH_OUTPUT(STORE)
+    }
     if (cells)
         for (int j = 0; j < n; j++)
             fill_cell(job, q + j, s);
@@ -168,12 +186,10 @@ INLINE struct job job_at(__global const real *w, int w_row, __global const real 
 INLINE void some_pixels(__local const V *x, const struct job *job, const struct lk_pointwise *s,
                         struct copy *copy, int q, int n)
 {
-    if (n >= COLUMNS)
-        block(x, job, s, copy, q, COLUMNS);
-    else if (n == 2)
-        block(x, job, s, copy, q, 2);
+    if (n > 1)
+        block(x, job, s, copy, q, COLUMNS, n);
     else
-        block(x, job, s, copy, q, 1);
+        block(x, job, s, copy, q, 1, 1);
 }
 
 BODY void pointwise_group(__global const S *restrict x, int x_first,

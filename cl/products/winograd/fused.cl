@@ -21,8 +21,8 @@
  *
  * Group ids: 0: of any number of groups.
  * -D: TILE; EACH; ROWS, COLUMNS: register block; SOURCE: of dy, as inputs.cl has it, with
- *     y or `at` of the forward pass as `gate` and `won`; POOL; STREAM: outputs are written past
- *     the caches; GATED: y is 0 where `y_gate`, of its layout, is not above 0; TRANSPOSED
+ *     y or `at` of the forward pass as `gate` and `won`; POOL; GATED: y is 0 where `y_gate`, of
+ *     its layout, is not above 0; TRANSPOSED
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -70,6 +70,7 @@ struct sizes {
     __global B *at;
     int ins, outs, out_h, out_w, pad_y, pad_x;
     int tiles, chunk, down, across; /* batch tiles; Winograd tiles of a chunk, of a plane */
+    bool stream; /* y is written past the caches */
 };
 
 /* A Winograd tile: its place in the plane of outputs or, TRANSPOSED, of inputs, and where the
@@ -235,7 +236,8 @@ INLINE void transform_outputs(const struct sizes *s, const struct job *job,
                                      s->out_h,
                                      s->out_w,
                                      bias ? bias[k] : (real)0,
-                                     least};
+                                     least,
+                                     s->stream};
             __global const V *from =
                 m + ((size_t)(i / COLUMNS) * blocks_of(s) * ROWS + k - job->k0) * COLUMNS +
                 i % COLUMNS;
@@ -286,14 +288,13 @@ KERNEL void conv2d_winograd(__global const S *restrict x, int x_first,
         .y = y,
         .y_gate = y_gate,
         .at = at,
-        .ins = a.ins,
-        .outs = a.outs,
+        .ins = a.ins, .outs = a.outs,
         .out_h = of.out_h, .out_w = of.out_w,
         .pad_y = of.pad_y, .pad_x = of.pad_x,
-        .tiles = a.tiles,
-        .chunk = a.chunk,
+        .tiles = a.tiles, .chunk = a.chunk,
         .down = ((TRANSPOSED ? of.in_h : of.out_h) + TILE - 1) / TILE,
-        .across = ((TRANSPOSED ? of.in_w : of.out_w) + TILE - 1) / TILE};
+        .across = ((TRANSPOSED ? of.in_w : of.out_w) + TILE - 1) / TILE,
+        .stream = a.stream};
     winograd_group(s, u + u_first, bias, scratch + scratch_first / VECTOR, a.relu,
                    get_group_id(0), get_num_groups(0));
 }

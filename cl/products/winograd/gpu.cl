@@ -14,7 +14,7 @@
  * Group ids: inputs, gradients, outputs: 0: Winograd tile, 1: channel; work-items: lanes. taps:
  * 0: n; finish: 0: c; work-items: k.
  * -D: TILE; SOURCE: of x and of dz, as inputs.cl has it, with y or `at` of the
- *     forward pass as `gate` and `won`; POOL; STREAM: 0; GATED: of outputs, y is 0 where
+ *     forward pass as `gate` and `won`; POOL; GATED: of outputs, y is 0 where
  *     `gate`, of its layout, is not above 0
  */
 #include "lib/hints.cl"

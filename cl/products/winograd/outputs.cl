@@ -1,15 +1,27 @@
 /* The outputs of a Winograd tile. Needs lib/put.cl, lib/greatest.cl, lib/winograd.cl.
- * -D: POOL: a 2x2 max-pool follows; STREAM: outputs are written past the caches; TRANSPOSED, as
- *     fused.cl has it */
+ * -D: POOL: a 2x2 max-pool follows; TRANSPOSED, as fused.cl has it */
 
-/* A plane of outputs, before the pool height x width. least: 0 with relu, else -INFINITY. */
+/* A plane of outputs, before the pool height x width. least: 0 with relu, else -INFINITY.
+ * stream: outputs are written past the caches. */
 struct plane {
     __global S *y;
     __global B *at; /* or null */
     __global const S *gate; /* as y, where GATED */
     int height, width;
     V bias, least;
+    bool stream;
 };
+
+INLINE void write(const struct plane *to, int at, V v)
+{
+    if (to->stream) {
+        APART;
+        PUT_PAST(to->y + at, v);
+        APART;
+    } else {
+        STORE(to->y + at, v);
+    }
+}
 
 #if TRANSPOSED
 /* Of a tile of SIDE x SIDE outputs at (y0, x0): what it shares with neighbouring tiles. */
@@ -48,7 +60,7 @@ INLINE void scatter_tile(const struct plane *to, const struct overlap *with,
                     if (left || (j >= TILE && with->right))
                         with->sums[at] = sum;
                     else
-                        PUT(to->y + at, GATE(to->gate + at, sum));
+                        write(to, at, GATE(to->gate + at, sum));
                 }
         }
 }
@@ -64,7 +76,7 @@ INLINE void store_rows(const struct plane *to, V r[2][TILE], int y0, int x0, boo
                 const int at = (y0 / 2 * (to->width / 2) + (x0 + j) / 2) * PARTS;
                 I which;
                 const V most = greatest(r[0][j], r[0][j + 1], r[1][j], r[1][j + 1], &which);
-                PUT(to->y + at, most < to->least ? to->least : most);
+                write(to, at, most < to->least ? to->least : most);
                 if (to->at)
                     to->at[at] = TO_B(most <= to->least ? (I)4 : which);
             }
@@ -74,8 +86,8 @@ INLINE void store_rows(const struct plane *to, V r[2][TILE], int y0, int x0, boo
             UNROLL for (int j = 0; j < TILE; j++)
                 if (whole || x0 + j < to->width) {
                     const int at = ((y0 + i) * to->width + x0 + j) * PARTS;
-                    PUT(to->y + at,
-                        GATE(to->gate + at, r[i][j] < to->least ? to->least : r[i][j]));
+                    write(to, at,
+                          GATE(to->gate + at, r[i][j] < to->least ? to->least : r[i][j]));
                 }
 #endif
 }

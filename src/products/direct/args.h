@@ -12,12 +12,23 @@ struct lk_pack {
     lk_int blocks_each, ins_each;
 };
 
+/* Of a plane of outputs: pixels, and from one row and column to the next; blocks of a row that
+ * see an edge; how the outputs are written. */
+struct lk_strided {
+    lk_int channels, filters, groups;
+    lk_int plane, pitch, out_stride;
+    lk_int left, right;
+    lk_int relu, stream;
+    lk_int rows_each, blocks_each;
+};
+
 /* Sizes are in vectors and pixels. */
 struct lk_pointwise {
     lk_int channels, filters, all_filters, filter_first;
     lk_int in_plane, in_row, in_stride, width, pixels;
     lk_int cell_h, cell_w, out_h, out_w;
     lk_int groups, panel_runs, blocks_each;
+    lk_int stream; /* outputs are written past the caches */
 };
 
 struct lk_point_weights {

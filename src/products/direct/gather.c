@@ -1,10 +1,23 @@
 /* The gather kernel, for any taps: register blocks, edges, launches. See
- * cl/products/direct/gather.cl. */
+ * cl/products/direct/gather.cl. Where strides are, a kernel for any geometry takes its place:
+ * see cl/products/direct/strided.cl. */
 #include "products/direct/direct.h"
 
 #include "base/fail.h"
 #include "products/kernel/geometry.h"
 #include <stdio.h>
+
+/* With fewer input channels too little is left to do beside what is found out when it runs. */
+enum { LEAST_CHANNELS = 4 };
+
+/* Whether the kernel for any geometry makes the outputs: of convolutions with strides, which
+ * are few in a model, and of data gradients their phases. */
+static bool is_strided(const struct lk_product_setup *setup, const struct lk_direct_gather *g)
+{
+    return setup->tiling.vector > 1 && !g->pool && g->ins >= LEAST_CHANNELS &&
+           (g->axis[0].stride * g->axis[1].stride > 1 ||
+            g->out_stride[0] * g->out_stride[1] > 1);
+}
 
 /* Blocks of a row that see the left or right edge; see cl/products/direct/gather.cl. */
 static void find_edges(const struct lk_direct_gather *g, int64_t *left, int64_t *right)
@@ -46,10 +59,24 @@ static enum lk_status prepare_kernel(const struct lk_product_setup *setup,
                              &g->gather);
 }
 
+static enum lk_status prepare_strided(const struct lk_product_setup *setup,
+                                      struct lk_direct_gather *g)
+{
+    const struct lk_product_axis *x = &g->axis[1];
+    char text[128];
+    snprintf(text, sizeof text, "-DTAPS_X=%d -DSTRIDE_X=%d -DGAP_X=%d -DROWS=%d -DCOLUMNS=%d%s",
+             (int)x->taps, (int)x->stride, x->taps > 1 ? (int)x->gap : 1, g->block.rows,
+             g->block.columns, g->is_gated ? " -DGATED=1" : "");
+    return lk_product_kernel(setup, "products/direct/strided", "conv2d_strided", text,
+                             &g->gather);
+}
+
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_direct_gather *g)
 {
     lk_direct_choose_block(setup, g);
     LK_TRY(lk_direct_prepare_pack(setup, g, INT64_MAX));
+    if (is_strided(setup, g))
+        return prepare_strided(setup, g);
     return prepare_kernel(setup, g);
 }
 
@@ -75,6 +102,32 @@ static void choose_runs(const struct lk_product_setup *setup, const struct lk_di
     *blocks_each = lk_divide_up(blocks, runs);
 }
 
+static enum lk_status enqueue_strided(const struct lk_direct_gather *g,
+                                      const struct lk_direct_gather_run *run,
+                                      struct lk_grid grid, int64_t first, int64_t rows_each,
+                                      int64_t blocks_each)
+{
+    const struct lk_geometry geometry = lk_geometry_of(g->axis);
+    int64_t left, right;
+    find_edges(g, &left, &right);
+    const struct lk_strided args = {.channels = g->ins,
+                                    .filters = g->outs,
+                                    .groups = g->groups,
+                                    .plane = g->plane,
+                                    .pitch = g->out_stride[0] * g->plane_width,
+                                    .out_stride = g->out_stride[1],
+                                    .left = left,
+                                    .right = right,
+                                    .relu = g->relu,
+                                    .stream = g->stream,
+                                    .rows_each = rows_each,
+                                    .blocks_each = blocks_each};
+    return LK_ENQUEUE(g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first),
+                      LK_BUF(run->workspace), LK_INT(g->packed_first), LK_BUF(run->bias),
+                      LK_BUF(run->y), LK_INT(first), LK_BUF(g->is_gated ? run->gate : NULL),
+                      LK_STRUCT(&geometry), LK_STRUCT(&args));
+}
+
 static enum lk_status enqueue(const struct lk_product_setup *setup,
                               const struct lk_direct_gather *g,
                               const struct lk_direct_gather_run *run)
@@ -89,12 +142,14 @@ static enum lk_status enqueue(const struct lk_product_setup *setup,
                                   g->groups * lk_divide_up(blocks, blocks_each),
                                   setup->tiling.tiles},
                                  lk_product_items(setup)};
+    const int64_t first = g->out_first[0] * g->plane_width + g->out_first[1];
+    if (is_strided(setup, g))
+        return enqueue_strided(g, run, grid, first, rows_each, blocks_each);
     return LK_ENQUEUE(g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first),
                       LK_BUF(run->workspace), LK_INT(g->packed_first), LK_BUF(run->bias),
-                      LK_BUF(run->y),
-                      LK_INT(g->out_first[0] * g->plane_width + g->out_first[1]),
-                      LK_BUF(run->at), LK_BUF(g->is_gated ? run->gate : NULL), LK_INT(g->ins),
-                      LK_INT(g->outs), LK_INT(rows_each), LK_INT(blocks_each));
+                      LK_BUF(run->y), LK_INT(first), LK_BUF(run->at),
+                      LK_BUF(g->is_gated ? run->gate : NULL), LK_INT(g->ins), LK_INT(g->outs),
+                      LK_INT(rows_each), LK_INT(blocks_each));
 }
 
 const struct lk_direct_kind lk_direct_gather_kind = {.prepare = prepare, .enqueue = enqueue};

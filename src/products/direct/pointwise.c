@@ -47,8 +47,8 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_di
         g->groups * blocks * g->block.rows * g->ins * (int64_t)lk_dtype_bytes(setup->real);
     const int64_t parts = g->in_place ? 1 : lk_divide_up(bytes, PACKED_BYTES);
     LK_TRY(lk_direct_prepare_pack(setup, g, lk_divide_up(blocks, parts)));
-    snprintf(text, sizeof text, "-DROWS=%d -DRELU=%d -DSTREAM=%d -DIN_PLACE=%d%s",
-             g->block.rows, g->relu, g->stream, g->in_place, g->is_gated ? " -DGATED=1" : "");
+    snprintf(text, sizeof text, "-DROWS=%d -DRELU=%d -DIN_PLACE=%d%s", g->block.rows, g->relu,
+             g->in_place, g->is_gated ? " -DGATED=1" : "");
     return lk_product_kernel(setup, "products/direct/pointwise", "conv2d_pointwise", text,
                              &g->gather);
 }
@@ -106,7 +106,8 @@ static enum lk_status enqueue_blocks(const struct lk_product_setup *setup,
                                       .out_w = g->plane_width,
                                       .groups = g->groups,
                                       .panel_runs = panel_runs,
-                                      .blocks_each = blocks_each};
+                                      .blocks_each = blocks_each,
+                                      .stream = g->stream};
     return LK_ENQUEUE(g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first),
                       LK_BUF(g->in_place ? run->w : run->workspace),
                       LK_INT(g->in_place ? g->from.first : g->packed_first),

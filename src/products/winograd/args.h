@@ -13,7 +13,7 @@ struct lk_winograd_from {
 };
 
 struct lk_winograd_whole {
-    lk_int tiles, ins, outs, relu, chunk;
+    lk_int tiles, ins, outs, relu, chunk, stream;
 };
 
 struct lk_winograd_parts {

@@ -7,6 +7,7 @@
 
 struct winograd {
     struct lk_winograd_geometry g;
+    bool stream;            /* outputs are written past the caches */
     int64_t squares, chunk; /* Winograd tiles: of a plane; of the kernel's chunks */
     int64_t groups;         /* that share out all chunks and blocks of output channels */
     int64_t weights_first, scratch_first; /* in the workspace */
@@ -65,14 +66,15 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     const double y = (double)(t->tiles * t->lanes) *
                      (double)(w->g.outs * w->g.out[0] * w->g.out[1]) *
                      (double)lk_dtype_bytes(lk_product_stored(setup));
+    w->stream = y > CACHED_BYTES;
     snprintf(text, sizeof text, "-DTILE=%d -DROWS=%d", (int)tile, ROWS);
     LK_TRY(lk_product_kernel(setup, "products/winograd/pack", "conv2d_winograd_pack", text,
                              &w->pack));
-    snprintf(text, sizeof text,
-             "-DTILE=%d -DEACH=%d -DROWS=%d -DCOLUMNS=%d -DPOOL=%d -DSTREAM=%d -DSOURCE=%d "
-             "-DTRANSPOSED=%d%s",
-             (int)tile, EACH, ROWS, columns, w->g.pool, y > CACHED_BYTES, w->g.source,
-             w->g.transposed, w->g.is_gated ? " -DGATED=1" : "");
+    snprintf(
+        text, sizeof text,
+        "-DTILE=%d -DEACH=%d -DROWS=%d -DCOLUMNS=%d -DPOOL=%d -DSOURCE=%d -DTRANSPOSED=%d%s",
+        (int)tile, EACH, ROWS, columns, w->g.pool, w->g.source, w->g.transposed,
+        w->g.is_gated ? " -DGATED=1" : "");
     return lk_product_kernel(setup, "products/winograd/fused", "conv2d_winograd", text,
                              &w->convolve);
 }
@@ -98,7 +100,8 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                                            .ins = w->g.ins,
                                            .outs = w->g.outs,
                                            .relu = w->g.relu,
-                                           .chunk = w->chunk};
+                                           .chunk = w->chunk,
+                                           .stream = w->stream};
     LK_TRY(enqueue_pack(setup, w, run));
     return LK_ENQUEUE(
         w->convolve, grid, LK_BUF(w->g.forward ? run->x : run->dz),
