@@ -250,6 +250,14 @@ class Keeping(CallbackTest):
         self.fit('run', 'checkpoint keep_best=3 keep=1 threshold=0.000001', epochs=3)
         self.assertEqual(self.kept('run'), [3 * EPOCH])
 
+    def test_names_of_keras(self):
+        for threshold, kept in (9, ['1-00016.safetensors']), (1e-6, []):
+            done = self.fit(f'run{threshold}', 'checkpoint monitor=loss save_best_only=true '
+                            f'initial_value_threshold={threshold} '
+                            'file={epoch:d}-{step:05d}.safetensors', epochs=1)
+            names = os.listdir(self.path(f'run{threshold}/checkpoints'))
+            self.assertEqual([n for n in names if not n.startswith('step-')], kept, done.stderr)
+
     def test_minutes(self):
         self.train('--run', 'run', '--epochs', '4', '--checkpoint-every', '1000', '--callback',
                    'checkpoint minutes=0.00001')
@@ -335,6 +343,13 @@ class Files(CallbackTest):
                          'dense_1 dense flatten_1 [10]\nsoftmax_1 softmax dense_1 [10]\n',
                          done.stderr)
 
+
+    def test_no_images(self):
+        """Said once, where the data has none to show."""
+        done = self.run_program('train', 'two-branch', '--data', 'synthetic:pairs,count=16',
+                                '--batch-size', '8', '--epochs', '2', '--run', 'run',
+                                '--callback', 'tensorboard images=3')
+        self.assertEqual(done.stderr.count('images are left out'), 1, done.stderr)
 
     def test_gradients(self):
         """What sgd takes off the weights is the learning rate times the gradient."""
@@ -634,6 +649,10 @@ class Settings(CallbackTest):
                 ('factor', 'reduce_on_plateau factor=1'),
                 ('at most 8', 'checkpoint best_only=true keep=9'),
                 ("begin with 'step-'", 'checkpoint file=step-1.safetensors'),
+                ("found '..'", 'checkpoint file=..'),
+                ("'}' is missing", 'checkpoint file={epoch}-{val_loss'),
+                ("'los'", 'checkpoint file={los}'), ('{epoch:x}', 'checkpoint file={epoch:x}'),
+                ("found '-1:30'", 'stop_at time=-1:30'),
                 ("'minutes' is missing", 'stop_at'), ("found '25:00'", 'stop_at time=25:00'),
                 ('separator', 'csv_log separator=7'), ("'high'", 'checkpoint threshold=high'),
                 ('is none of', 'early_stopping mode=up')):

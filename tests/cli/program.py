@@ -42,8 +42,9 @@ class ProgramTest(unittest.TestCase):
                 if not k.startswith('LOCKSTEP_') or k == 'LOCKSTEP_CACHE'}
         return {**kept, 'LC_ALL': 'C.UTF-8', **changes}
 
-    def run_program(self, *arguments, status=0, environment=None, timeout=100, **more):
-        """Runs it to its end; the exit status must be `status`."""
+    def run_program(self, *arguments, status=0, environment=None, timeout=800, **more):
+        """Runs it to its end; the exit status must be `status`. timeout: only for what hangs,
+        since compilers on a busy machine can take minutes."""
         done = subprocess.run([PROGRAM, *arguments], cwd=self.folder, capture_output=True,
                               text=True, timeout=timeout, stdin=subprocess.DEVNULL,
                               env=self.environment(**(environment or {})), **more)

@@ -2,12 +2,12 @@
 #include "fakes.h"
 
 #include "base/fail.h"
+#include "fake_time.h"
 #include "tensor/elementwise.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /* A device's memory. The one bucket has LK_PAD values, all the same. */
 struct fake {
@@ -83,11 +83,6 @@ static uint32_t checksum(const float *values)
 
 /* --- trouble ---------------------------------------------------------------------------- */
 
-static void sleep_ms(int ms)
-{
-    nanosleep(&(struct timespec){ms / 1000, 1000000L * (ms % 1000)}, NULL);
-}
-
 /* What the device meets in this act; it happens here, but for wrong numbers. */
 static enum lk_status meet(struct lk_worker *worker, enum fake_act act, int64_t step,
                            enum fake_trouble *wrong)
@@ -102,9 +97,10 @@ static enum lk_status meet(struct lk_worker *worker, enum fake_act act, int64_t 
     *wrong = FAKE_NONE;
     if (!is_met)
         return LK_OK;
-    sleep_ms(now.after_ms);
-    while (now.trouble == FAKE_HANGS)
-        pause();
+    if (now.after_ms > 0)
+        fake_time_pass(worker, now.after_ms);
+    if (now.trouble == FAKE_HANGS)
+        fake_time_hang(worker);
     if (now.trouble == FAKE_FAILS)
         return lk_fail(LK_E_DEVICE, "the test asks for it");
     if (now.trouble == FAKE_STOPS)
@@ -125,6 +121,7 @@ static enum lk_status begin_share(struct lk_worker *worker, const struct lk_comm
     struct lk_subtree subtrees[LK_MOST_SUBTREES];
     enum fake_trouble wrong;
     LK_TRY(meet(worker, FAKE_BEGIN, command->share.step, &wrong));
+    fake_time_pass(worker, 1);
     const int count = lk_subtrees_of(run.first, run.count, subtrees);
     for (int i = 0; i < count; i++) {
         const struct lk_subtree s = subtrees[i];
@@ -170,6 +167,7 @@ static enum lk_status begin_alone(struct lk_worker *worker, const struct lk_comm
     const int64_t step = command->share.step;
     enum fake_trouble wrong;
     LK_TRY(meet(worker, FAKE_BEGIN, step, &wrong));
+    fake_time_pass(worker, 1);
     const float sum = wrong == FAKE_NAN ? NAN : of_shards(step, 0, FAKE_SHARDS);
     for (int i = 0; i < LK_PAD; i++)
         fake->weights[i] += sum;
@@ -261,6 +259,7 @@ struct lk_team *fake_team(int count, enum lk_team_phase phase)
     team->values[LK_ARRIVAL_METRICS] = team->values[LK_ARRIVAL_BUCKETS] = LK_PAD;
     check(lk_reducer_create(1, &team->reducer) == LK_OK);
     check(lk_team_init_split(team) == LK_OK);
+    fake_time_watch(team);
     for (int i = 0; i < count; i++) {
         struct lk_worker *worker = &job->workers[i];
         team->workers[team->count++] = worker;
@@ -359,9 +358,10 @@ enum lk_worker_state fake_state(struct lk_team *team, int device)
 
 bool fake_reaches(struct lk_team *team, int device, enum lk_worker_state state)
 {
-    for (int i = 0; i < 1000 && fake_state(team, device) != state; i++)
-        sleep_ms(5);
-    return fake_state(team, device) == state;
+    pthread_mutex_lock(&team->mutex);
+    const bool is_reached = fake_time_reaches(team, team->workers[device], state);
+    pthread_mutex_unlock(&team->mutex);
+    return is_reached;
 }
 
 void fake_go_alone(struct lk_team *team, int device)

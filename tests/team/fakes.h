@@ -45,7 +45,7 @@ float fake_expected(int64_t steps);
 
 enum lk_worker_state fake_state(struct lk_team *team, int device);
 
-/* Waits, five seconds at most, until a device is in a state; whether it came to be. */
+/* Waits until a device is in a state; false: it will never be. */
 bool fake_reaches(struct lk_team *team, int device, enum lk_worker_state state);
 
 /* Sends the others home, as a trial that one device has won does. */

@@ -5,6 +5,7 @@
 #include "io/file.h"
 #include "train/callbacks/kinds.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,7 +43,8 @@ static const struct lk_option options_table[] = {
     {OPTION(mode), .kind = LK_OPTION_CHOICE, .standard = "auto", .choices = lk_monitor_modes,
      .help = "which way it improves; auto: as the metric of that name does"},
     {OPTION(best_only), .kind = LK_OPTION_BOOL, .standard = "false",
-     .help = "keep is of the best ones; beside them the newest alone is kept"},
+     .help = "keep is of the best ones; beside them the newest alone is kept (Keras: "
+             "save_best_only)"},
     {OPTION(keep), .kind = LK_OPTION_INT, .min = 1, .max = 1000, .standard = "3",
      .help = "how many of the newest are kept; best_only: of the best, at most 8"},
     {OPTION(keep_best), .kind = LK_OPTION_INT, .max = MOST_BEST, .standard = "0",
@@ -72,6 +74,43 @@ static int64_t best_count(const struct options *o)
     return *o->file && asked == 0 ? 1 : asked;
 }
 
+/* One figure of a file's name, "val_loss:.2f": which it is, and how it is written. */
+static enum lk_status check_figure(const char *what, const struct lk_callback_site *site)
+{
+    char name[LK_FIGURE_NAME];
+    const size_t length = strcspn(what, ":");
+    snprintf(name, sizeof name, "%.*s", (int)length, what);
+    const bool is_number = strcmp(name, "epoch") == 0 || strcmp(name, "step") == 0;
+    const char *form = what[length] ? what + length + 1 : "";
+    form += !is_number && *form == '.';
+    form += strspn(form, "0123456789");
+    form += *form == (is_number ? 'd' : 'f');
+    if (*form)
+        return lk_fail(LK_E_ARGUMENT, "{%s}: {epoch:3} or {val_loss:.2} is expected", what);
+    return is_number ? LK_OK : lk_monitor_check(name, site);
+}
+
+static enum lk_status check_file(const char *file, const struct lk_callback_site *site)
+{
+    if (strchr(file, '/') || strncmp(file, "step-", 5) == 0 || strcmp(file, ".") == 0 ||
+        strcmp(file, "..") == 0)
+        return lk_fail(LK_E_ARGUMENT,
+                       "option 'file': a name in the folder of checkpoints that does not begin "
+                       "with 'step-' is expected, found '%s'",
+                       file);
+    for (const char *at = strchr(file, '{'); at; at = strchr(at, '{')) {
+        char what[LK_FIGURE_NAME];
+        const size_t length = strcspn(++at, "}");
+        if (!at[length] || length >= sizeof what)
+            return lk_fail(LK_E_ARGUMENT, "option 'file': '}' is missing in '%s'", file);
+        snprintf(what, sizeof what, "%.*s", (int)length, at);
+        const enum lk_status status = check_figure(what, site);
+        if (status != LK_OK)
+            return lk_fail_within(status, "option 'file'");
+    }
+    return LK_OK;
+}
+
 static enum lk_status check(const void *options, const struct lk_callback_site *site)
 {
     const struct options *o = options;
@@ -83,11 +122,7 @@ static enum lk_status check(const void *options, const struct lk_callback_site *
     if (best_count(o) > MOST_BEST)
         return lk_fail(LK_E_ARGUMENT, "option 'keep': at most %d of the best, found %lld",
                        MOST_BEST, (long long)best_count(o));
-    if (strchr(o->file, '/') || strncmp(o->file, "step-", 5) == 0)
-        return lk_fail(LK_E_ARGUMENT,
-                       "option 'file': a name in the folder of checkpoints that does not begin "
-                       "with 'step-' is expected, found '%s'",
-                       o->file);
+    LK_TRY(check_file(o->file, site));
     LK_TRY(lk_bound_read("threshold", o->threshold, &is_there, &threshold));
     return best_count(o) > 0 ? lk_monitor_check(o->monitor, site) : LK_OK;
 }
@@ -200,7 +235,7 @@ static enum lk_status print_name(const struct lk_called *called, const struct lk
     for (const char *at = o->file; *at && used < bytes;) {
         const char *end = *at == '{' ? strchr(at, '}') : NULL;
         char what[LK_FIGURE_NAME], shown[64];
-        if (!end || end - at > LK_FIGURE_NAME) {
+        if (!end) {
             used += (size_t)snprintf(name + used, bytes - used, "%c", *at++);
             continue;
         }

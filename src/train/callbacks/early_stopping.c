@@ -35,7 +35,8 @@ static const struct lk_option options_table[] = {
     {OPTION(start_from_epoch), .kind = LK_OPTION_INT, .max = 1e9, .standard = "0",
      .help = "epochs before it, counted from 0, do not count"},
     {OPTION(restore_best), .kind = LK_OPTION_BOOL, .standard = "false",
-     .help = "the run ends with the state that had the best figure"},
+     .help = "the run ends with the state that had the best figure (Keras: "
+             "restore_best_weights)"},
     {0},
 };
 

@@ -115,8 +115,10 @@ static enum lk_status read_time(const char *text, time_t *at)
         end = 0;
         (void)sscanf(text, "%2d:%2d%n", &asked.tm_hour, &asked.tm_min, &end);
     }
-    const bool is_right = end > 0 && text[end] == '\0' && asked.tm_hour < 24 &&
-                          asked.tm_min < 60 && asked.tm_mon < 12 && asked.tm_mday < 32;
+    const bool is_right = end > 0 && text[end] == '\0' && asked.tm_hour >= 0 &&
+                          asked.tm_hour < 24 && asked.tm_min >= 0 && asked.tm_min < 60 &&
+                          asked.tm_mon >= 0 && asked.tm_mon < 12 && asked.tm_mday > 0 &&
+                          asked.tm_mday < 32;
     if (!is_right)
         return lk_fail(LK_E_ARGUMENT,
                        "option 'time': 2027-01-31T08:00 or 08:00 is expected, found '%s'",
@@ -124,6 +126,7 @@ static enum lk_status read_time(const char *text, time_t *at)
     *at = mktime(&asked);
     if (!has_date && *at <= now) {
         asked.tm_mday++;
+        asked.tm_isdst = -1;
         *at = mktime(&asked);
     }
     return LK_OK;

@@ -2,6 +2,7 @@
  * the training and one of the validation. */
 #include "train/callbacks/tensorboard.h"
 #include "base/fail.h"
+#include "base/log.h"
 #include "graph/replica.h"
 #include "io/file.h"
 #include "io/records/event_write.h"
@@ -22,6 +23,7 @@ struct state {
 struct memory {
     struct lk_log_file train, validation, session; /* session: of their parent */
     struct lk_summary histograms, mistakes;
+    bool has_missed_images; /* which was said */
 };
 
 #define OPTION(field) LK_CALLED_OPTION(struct options, field)
@@ -201,6 +203,12 @@ static enum lk_status put_images(struct lk_called *called, const struct lk_epoch
     LK_TRY(status);
     if (inputs.used > 0)
         LK_TRY(put(&m->train, at, &inputs));
+    else if (o->images > 0 && !m->has_missed_images) {
+        lk_log(LK_LOG_WARNING,
+               "callback 'tensorboard': images are left out: the data has none, "
+               "or features stand for them");
+        m->has_missed_images = true;
+    }
     return m->mistakes.used > 0 ? put(&m->validation, at, &m->mistakes) : LK_OK;
 }
 

@@ -57,9 +57,40 @@ bool lk_called_next(const char **text, char one[LK_CALLBACKS_TEXT])
     return length > 0;
 }
 
+/* What Keras calls some options. */
+static const struct {
+    const char *keras, *name;
+} keras_names[] = {
+    {"initial_value_threshold=", "threshold="},
+    {"save_best_only=", "best_only="},
+    {"restore_best_weights=", "restore_best="},
+};
+
+/* Puts our names of options in the place of Keras's, which are all longer. */
+static void rename_options(const char *text, char renamed[LK_CALLBACKS_TEXT])
+{
+    char last = ' ';
+    bool is_quoted = false;
+    size_t used = 0;
+    while (*text && used + 1 < LK_CALLBACKS_TEXT) {
+        for (int i = 0; i < LK_COUNT(keras_names) && !is_quoted && strchr(" \t\n", last); i++)
+            if (strncmp(text, keras_names[i].keras, strlen(keras_names[i].keras)) == 0) {
+                text += strlen(keras_names[i].keras);
+                used += (size_t)snprintf(renamed + used, LK_CALLBACKS_TEXT - used, "%s",
+                                         keras_names[i].name);
+                break;
+            }
+        last = *text;
+        is_quoted ^= last == '"';
+        if (*text)
+            renamed[used++] = *text++;
+    }
+    renamed[used] = '\0';
+}
+
 enum lk_status lk_called_read(const char *text, struct lk_called *called)
 {
-    char name[64];
+    char name[64], options[LK_CALLBACKS_TEXT];
     const size_t length = strcspn(text, " \t\n");
     snprintf(name, sizeof name, "%.*s", (int)(length < 63 ? length : 63), text);
     LK_TRY(find_kind(name, &called->kind));
@@ -68,8 +99,8 @@ enum lk_status lk_called_read(const char *text, struct lk_called *called)
     called->state = calloc(1, kind->state_bytes + 1);
     if (!called->options || !called->state)
         return lk_fail_memory("a callback", kind->options_bytes + kind->state_bytes);
-    const enum lk_status status =
-        lk_options_parse(kind->options, called->options, text + length);
+    rename_options(text + length, options);
+    const enum lk_status status = lk_options_parse(kind->options, called->options, options);
     return status == LK_OK ? LK_OK : lk_fail_within(status, "callback '%s'", kind->name);
 }
 
