@@ -50,7 +50,8 @@ static bool is_single(const struct lk_team *team)
 static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
 {
     struct lk_team *team = worker->team;
-    int most = is_single(team) ? 0 : worker->most_shards;
+    const int wanted = is_single(team) ? 0 : worker->most_shards;
+    int most = wanted;
     char why[512] = ""; /* the first time, for all shards that it could have at a time */
     for (;;) {
         enum lk_status status =
@@ -67,7 +68,10 @@ static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
             snprintf(why, sizeof why, "%s", lk_error_text());
         lk_error_clear();
     }
-    if (*why && (most != worker->most_shards || worker->in_flight < worker->places))
+    if (*why && most == wanted)
+        lk_log(LK_LOG_WARNING, "device %d has %d micro-batches on their way: %s",
+               worker->position, worker->in_flight, why);
+    else if (*why)
         lk_log(LK_LOG_WARNING, "device %d computes %d of %d shards at a time: %s",
                worker->position, most, team->config.shards, why);
     worker->most_shards = most;
@@ -156,7 +160,9 @@ static enum lk_status too_many(const struct lk_team *team)
 
 int lk_team_in_flight(int wanted, int places)
 {
-    return wanted > 0 ? wanted : (int)lk_least(places + 1, LK_MOST_IN_FLIGHT);
+    if (wanted > 0 || places == 1)
+        return wanted > 0 ? wanted : 1;
+    return (int)lk_least(places + 1, LK_MOST_IN_FLIGHT);
 }
 
 /* Devices in a row wait for the first and the last micro-batch, so many small ones keep them

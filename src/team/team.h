@@ -22,7 +22,8 @@ int lk_team_most_shards(int shards, int devices);
 int lk_team_most_of_group(int shards, int places, int groups);
 
 /* How many micro-batches are on their way through a group where it has room: `wanted`, or for 0
- * one for each place and one that is ready when a device would wait for another one. */
+ * one for each place and one that is ready when a device would wait for another one. A lone
+ * device has one. */
 int lk_team_in_flight(int wanted, int places);
 
 /* Opens the devices and plans; what a device cannot hold is computed in several micro-batches.
