@@ -33,6 +33,7 @@ CASES = (
     'test_matmul_4d', 'test_maxpool_2d_ceil',
     'test_maxpool_with_argmax_2d_precomputed_strides', 'test_mod_mixed_sign_float32',
     'test_nllloss_NCd1d2_with_weight', 'test_pow_bcast_array', 'test_prelu_broadcast',
+    'test_range_float_type_positive_delta',
     'test_reduce_log_sum_exp_default_axes_keepdim_random', 'test_reflect_pad',
     'test_resize_upsample_scales_cubic', 'test_reversesequence_batch', 'test_scatternd_add',
     'test_sce_mean_weight_ii', 'test_selu', 'test_slice_neg_steps', 'test_softmax_axis_0',

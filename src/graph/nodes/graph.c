@@ -1,5 +1,5 @@
-/* Adds nodes to a graph, infers their shapes and finds them by name. */
-#include "graph/nodes/node.h"
+/* Adds nodes to a graph and infers their shapes. */
+#include "graph/nodes/names.h"
 
 #include "base/fail.h"
 #include <ctype.h>
@@ -24,15 +24,9 @@ void lk_graph_destroy(struct lk_graph *graph)
         return;
     lk_arena_clear(&graph->arena);
     free(graph->nodes);
+    free(graph->lists);
+    free(graph->ops);
     free(graph);
-}
-
-struct lk_node *lk_graph_find(const struct lk_graph *graph, const char *name)
-{
-    for (int i = 0; i < graph->count; i++)
-        if (strcmp(graph->nodes[i]->name, name) == 0)
-            return graph->nodes[i];
-    return NULL;
 }
 
 struct lk_node *lk_graph_node(const struct lk_graph *graph, int index)
@@ -43,6 +37,7 @@ struct lk_node *lk_graph_node(const struct lk_graph *graph, int index)
 static enum lk_status new_node(struct lk_graph *graph, struct lk_node **node)
 {
     void *memory = NULL;
+    LK_TRY(lk_names_make_room(graph));
     LK_TRY(lk_arena_allocate(&graph->arena, sizeof **node, &memory));
     if (graph->count == graph->room) {
         const int room = graph->room ? 2 * graph->room : 16;
@@ -59,6 +54,13 @@ static enum lk_status new_node(struct lk_graph *graph, struct lk_node **node)
     (*node)->is_trainable = true;
     (*node)->lr_scale = 1;
     return LK_OK;
+}
+
+/* The graph has a node that new_node() made, with its name, from now on. */
+static void enter(struct lk_graph *graph, struct lk_node *node)
+{
+    graph->nodes[graph->count++] = node;
+    lk_names_enter(node);
 }
 
 /* Names are written into files, such as checkpoints: letters, digits, '_', '-', '/'. */
@@ -91,7 +93,7 @@ enum lk_status lk_graph_add_input(struct lk_graph *graph, const struct lk_input 
     made->input = *input;
     made->input.name = made->name;
     made->shapes.y = input->shape;
-    graph->nodes[graph->count++] = made;
+    enter(graph, made);
     *node = made;
     return LK_OK;
 }
@@ -130,14 +132,18 @@ size_t lk_input_bytes(const struct lk_input *input)
                     : (size_t)lk_shape_count(&input->shape) * lk_dtype_bytes(input->dtype);
 }
 
-static void name_after_op(struct lk_node *node)
+/* The first of an operation's nodes is OP_1. Where many of the names that follow are taken, as
+ * an import may name nodes, ever more are skipped. */
+static void name_after_op(struct lk_node *node, int nodes)
 {
-    int number = 1;
-    for (int i = 0; i < node->graph->count; i++)
-        number += node->graph->nodes[i]->op == node->op;
-    do
-        snprintf(node->name, sizeof node->name, "%.48s_%d", node->op->name, number++);
-    while (lk_graph_find(node->graph, node->name));
+    int number = nodes + 1;
+    for (int tries = 0, step = 1;; tries++, number += step) {
+        snprintf(node->name, sizeof node->name, "%.48s_%d", node->op->name, number);
+        if (!lk_graph_find(node->graph, node->name))
+            return;
+        if (tries >= 100)
+            step *= 2;
+    }
 }
 
 static enum lk_status infer(struct lk_node *node)
@@ -185,6 +191,7 @@ enum lk_status lk_graph_add_many(struct lk_graph *graph, const char *op, int cou
 {
     const struct lk_op *found = NULL;
     struct lk_node *made = NULL;
+    int *nodes = NULL;
     LK_TRY(lk_op_find(op, &found));
     if (count < found->min_inputs || count > found->max_inputs)
         return lk_fail(LK_E_MODEL, "%s takes %d to %d inputs, not %d", op, found->min_inputs,
@@ -197,13 +204,15 @@ enum lk_status lk_graph_add_many(struct lk_graph *graph, const char *op, int cou
     made->op = found;
     memcpy(made->input_nodes, x, (size_t)count * sizeof *x);
     made->inputs = add_length(found, count, made->input_nodes);
-    name_after_op(made);
+    LK_TRY(lk_names_count(graph, found, &nodes));
+    name_after_op(made, *nodes);
     const enum lk_status status = lk_options_parse(found->options, made->options, options);
     if (status != LK_OK)
         return lk_fail_within(status, "%s", made->name);
     LK_TRY(infer(made));
     made->length = length_of(made);
-    graph->nodes[graph->count++] = made;
+    enter(graph, made);
+    ++*nodes;
     *y = made;
     return LK_OK;
 }
@@ -219,7 +228,9 @@ enum lk_status lk_node_set_name(struct lk_node *node, const char *name)
     if (strcmp(node->name, name) == 0)
         return LK_OK;
     LK_TRY(check_name(node->graph, name));
+    lk_names_leave(node);
     snprintf(node->name, sizeof node->name, "%s", name);
+    lk_names_enter(node);
     return LK_OK;
 }
 

@@ -24,17 +24,28 @@ struct lk_node {
     int place;          /* which device of a group computes it; -1: that of its first input */
     const char *device; /* lk_node_set_device(); NULL: no name */
     bool is_trainable;
-    double lr_scale, l1, l2;    /* factor of its learning rate; penalties of its weights */
-    struct lk_node *weights_of; /* whose parameters it uses; NULL: its own */
-    struct lk_node *length;     /* the input, i32 [], that says how many of its time steps are
-                                 * valid in each sample; NULL: all, or it has none */
-    struct lk_node *sequence;   /* of an input: whose length it is; NULL: nobody's */
+    double lr_scale, l1, l2;      /* factor of its learning rate; penalties of its weights */
+    struct lk_node *weights_of;   /* whose parameters it uses; NULL: its own */
+    struct lk_node *length;       /* the input, i32 [], that says how many of its time steps are
+                                   * valid in each sample; NULL: all, or it has none */
+    struct lk_node *sequence;     /* of an input: whose length it is; NULL: nobody's */
+    struct lk_node *next_in_list; /* of nodes by name (names.h) */
+};
+
+/* How many nodes have an operation. */
+struct lk_op_use {
+    const struct lk_op *op;
+    int nodes;
 };
 
 struct lk_graph {
     struct lk_arena arena;
     struct lk_node **nodes;
     int count, room;
+    struct lk_node **lists; /* [list_count], a power of two: by the hash of a name (names.h) */
+    int list_count;
+    struct lk_op_use *ops; /* [op_count] operations of its nodes */
+    int op_count;
 };
 
 /* The node whose parameters a node uses: most often itself. */

@@ -1,5 +1,5 @@
 /* Arithmetic with constants, one by one, with broadcasting. */
-#include "model/onnx/draft.h"
+#include "model/onnx/convert.h"
 
 #include "base/fail.h"
 #include <math.h>
@@ -281,8 +281,8 @@ static enum lk_status compute(struct lk_onnx_draft *draft, const struct row *row
     return lk_onnx_give_constant(draft, made);
 }
 
-static enum lk_status fold_range(struct lk_onnx_draft *draft,
-                                 const struct lk_onnx_tensor *const *x)
+enum lk_status lk_onnx_fold_range(struct lk_onnx_draft *draft,
+                                  const struct lk_onnx_tensor *const x[3])
 {
     const double first = lk_onnx_real(x[0], 0), end = lk_onnx_real(x[1], 0),
                  step = lk_onnx_real(x[2], 0), steps = ceil((end - first) / step);
@@ -314,5 +314,5 @@ enum lk_status lk_onnx_fold_numbers(struct lk_onnx_draft *draft, bool *done)
     if (!is_range || count != 3 || x[0]->count != 1 || x[1]->count != 1 || x[2]->count != 1)
         return LK_OK;
     *done = true;
-    return fold_range(draft, x);
+    return lk_onnx_fold_range(draft, x);
 }

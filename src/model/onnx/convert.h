@@ -63,4 +63,9 @@ LK_MUST_CHECK enum lk_status lk_onnx_give_sum(struct lk_onnx_draft *draft,
                                               const struct lk_onnx_node *adds,
                                               const struct lk_onnx_value *made);
 
+/* The numbers of Range from its three inputs, each of one number.
+ * fails: LK_E_MODEL a range of 1e9 numbers or more */
+LK_MUST_CHECK enum lk_status lk_onnx_fold_range(struct lk_onnx_draft *draft,
+                                                const struct lk_onnx_tensor *const x[3]);
+
 #endif

@@ -2,6 +2,7 @@
 #include "model/onnx_arrays/whole.h"
 
 #include "base/fail.h"
+#include "model/onnx/convert.h"
 #include "model/onnx_arrays/tables.h"
 #include <string.h>
 
@@ -163,11 +164,28 @@ static enum lk_status eye_like(draft *d)
     return lk_onnx_give_constant(d, made);
 }
 
+/* Of arrays that are given; of constants it is folded. Narrow floats, whose steps would be
+ * rounded otherwise, are refused. */
+static enum lk_status range(draft *d)
+{
+    const struct lk_onnx_tensor *x[3];
+    for (int i = 0; i < 3; i++) {
+        LK_TRY(lk_onnx_constant(d, i, &x[i]));
+        if (!x[i] || x[i]->count != 1 || x[i]->type != x[0]->type ||
+            !(lk_onnx_is_whole(x[i]->type) || x[i]->type == LK_ONNX_FLOAT ||
+              x[i]->type == LK_ONNX_DOUBLE))
+            return lk_onnx_fail(d, "three numbers of the same type are expected, of float32, "
+                                   "float64 or whole ones");
+    }
+    return lk_onnx_fold_range(d, x);
+}
+
 const struct lk_onnx_operator lk_array_losses[] = {
     {"NegativeLogLikelihoodLoss", negative_log_likelihood,
      LK_ONNX_KNOWS("ignore_index", "reduction")},
     {"SoftmaxCrossEntropyLoss", cross_entropy, LK_ONNX_KNOWS("ignore_index", "reduction")},
     {"OneHot", one_hot, LK_ONNX_KNOWS("axis")},
     {"EyeLike", eye_like, LK_ONNX_KNOWS("dtype", "k")},
+    {"Range", range, LK_ONNX_KNOWS(NULL)},
     {0},
 };
