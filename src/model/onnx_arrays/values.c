@@ -190,10 +190,9 @@ enum lk_status lk_whole_move(draft *d, const value *x, int rank, const int64_t *
     return lk_whole_reshape(d, made, rank, kept);
 }
 
-/* By a stride for each axis of the result. */
 struct strided {
     int rank;
-    int64_t stride[LK_ONNX_AXES];
+    const int64_t *stride;
 };
 
 static int64_t strided_place(const void *how, const int64_t *at)
@@ -205,23 +204,28 @@ static int64_t strided_place(const void *how, const int64_t *at)
     return place;
 }
 
+enum lk_status lk_whole_stride(draft *d, const value *x, int rank, const int64_t *dim,
+                               const int64_t *stride, value *made)
+{
+    const struct strided s = {rank, stride};
+    return lk_whole_move(d, x, rank, dim, strided_place, &s, 0, made);
+}
+
 enum lk_status lk_whole_order(draft *d, const value *x, const int *order, value *made)
 {
-    struct strided s = {.rank = x->rank};
-    int64_t own[LK_ONNX_AXES], dim[LK_ONNX_AXES];
+    int64_t own[LK_ONNX_AXES], stride[LK_ONNX_AXES], dim[LK_ONNX_AXES];
     lk_whole_strides(x->rank, x->dim, own);
     for (int i = 0; i < x->rank; i++) {
-        s.stride[i] = own[order[i]];
+        stride[i] = own[order[i]];
         dim[i] = x->dim[order[i]];
     }
-    return lk_whole_move(d, x, x->rank, dim, strided_place, &s, 0, made);
+    return lk_whole_stride(d, x, x->rank, dim, stride, made);
 }
 
 enum lk_status lk_whole_expand(draft *d, const value *x, int rank, const int64_t *dim,
                                value *made)
 {
-    struct strided s = {.rank = rank};
-    int64_t own[LK_ONNX_AXES];
+    int64_t own[LK_ONNX_AXES], stride[LK_ONNX_AXES];
     if (x->rank > rank || rank > LK_ONNX_AXES)
         return lk_onnx_fail(d, "%d axes cannot be repeated to %d", x->rank, rank);
     lk_whole_strides(x->rank, x->dim, own);
@@ -230,9 +234,9 @@ enum lk_status lk_whole_expand(draft *d, const value *x, int rank, const int64_t
         const int64_t length = from < 0 ? 1 : x->dim[from];
         if (length != 1 && length != dim[i])
             return lk_onnx_fail(d, "arrays of shapes that do not go together");
-        s.stride[i] = length == 1 ? 0 : own[from];
+        stride[i] = length == 1 ? 0 : own[from];
     }
-    return lk_whole_move(d, x, rank, dim, strided_place, &s, 0, made);
+    return lk_whole_stride(d, x, rank, dim, stride, made);
 }
 
 enum lk_status lk_whole_join(draft *d, const value *x, int count, value *made)

@@ -43,6 +43,11 @@ LK_MUST_CHECK enum lk_status lk_whole_move(draft *d, const value *x, int rank,
                                            const int64_t *dim, lk_whole_place *place,
                                            const void *how, double fill, value *made);
 
+/* Elements of x that are a stride apart for each axis of the result. */
+LK_MUST_CHECK enum lk_status lk_whole_stride(draft *d, const value *x, int rank,
+                                             const int64_t *dim, const int64_t *stride,
+                                             value *made);
+
 LK_MUST_CHECK enum lk_status lk_whole_order(draft *d, const value *x, const int *order,
                                             value *made);
 LK_MUST_CHECK enum lk_status lk_whole_expand(draft *d, const value *x, int rank,

@@ -124,25 +124,10 @@ static enum lk_status parse(draft *d, struct equation *e)
 
 /* x with the axes of `letters`: its own ones in their order, 1 where it has not one. What
  * occurs twice in its term is a diagonal; what is in no other place is summed. */
-struct diagonal {
-    int rank;
-    int64_t stride[LK_ONNX_AXES];
-};
-
-static int64_t diagonal_place(const void *how, const int64_t *at)
-{
-    const struct diagonal *g = how;
-    int64_t place = 0;
-    for (int i = 0; i < g->rank; i++)
-        place += at[i] * g->stride[i];
-    return place;
-}
-
 static enum lk_status align(draft *d, const char *term, const char *letters, value *x)
 {
     const int rank = (int)strlen(letters);
-    struct diagonal g = {.rank = rank};
-    int64_t own[LK_ONNX_AXES], dim[LK_ONNX_AXES];
+    int64_t own[LK_ONNX_AXES], stride[LK_ONNX_AXES] = {0}, dim[LK_ONNX_AXES];
     if (rank > LK_ONNX_AXES || (int)strlen(term) != x->rank)
         return lk_onnx_fail(d, "'%s' is not what an input of %d axes has", term, x->rank);
     lk_whole_strides(x->rank, x->dim, own);
@@ -153,10 +138,10 @@ static enum lk_status align(draft *d, const char *term, const char *letters, val
                 if (dim[i] != 1 && x->dim[a] != dim[i])
                     return lk_onnx_fail(d, "axes '%c' of different lengths", term[a]);
                 dim[i] = x->dim[a];
-                g.stride[i] += own[a];
+                stride[i] += own[a];
             }
     }
-    return lk_whole_move(d, x, rank, dim, diagonal_place, &g, 0, x);
+    return lk_whole_stride(d, x, rank, dim, stride, x);
 }
 
 static enum lk_status einsum(draft *d)
