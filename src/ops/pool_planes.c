@@ -11,7 +11,7 @@ enum lk_status lk_pool_planes_prepare(struct lk_op_setup *setup,
                                       const struct lk_window window[2], const char *what,
                                       bool count_padding, struct lk_pool_planes *pool)
 {
-    char name[32], geometry[LK_PLANES_BYTES], text[LK_PLANES_BYTES + 32];
+    char name[32], geometry[LK_GEOMETRY_BYTES], text[LK_GEOMETRY_BYTES + 32];
     struct lk_product_axis axis[2];
     const int64_t channels = setup->shapes.x[0].dim[0];
     for (int i = 0; i < 2; i++)
@@ -31,7 +31,7 @@ enum lk_status lk_pool_planes_prepare(struct lk_op_setup *setup,
     setup->workspace_bytes = (size_t)(setup->tiling.tiles * lk_divide_up(channels, pool->each) *
                                       lk_planes_arranged(&pool->planes)) *
                              lk_dtype_bytes(setup->real);
-    lk_planes_print(&pool->planes, geometry);
+    lk_planes_print(axis, geometry);
     snprintf(text, sizeof text, "%s%s", geometry, count_padding ? " -DCOUNT_PADDING" : "");
     return lk_op_kernel(setup, "ops/pool_planes", name, text, &pool->kernel);
 }

@@ -75,8 +75,8 @@ static void describe(const struct lk_product_setup *setup, struct convolve *s)
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
                               void **state)
 {
-    char geometry[LK_PLANES_BYTES], end[LK_FINISH_BYTES];
-    char text[LK_PLANES_BYTES + LK_FINISH_BYTES + 32];
+    char geometry[LK_GEOMETRY_BYTES], end[LK_FINISH_BYTES];
+    char text[LK_GEOMETRY_BYTES + LK_FINISH_BYTES + 32];
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct convolve), state));
     struct convolve *s = *state;
     s->shape = *job->shape;
@@ -92,7 +92,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     s->y_first = job->count;
     if (s->shape.pool)
         job->count += planes * s->shape.filters * s->planes.out_vectors * setup->tiling.lanes;
-    lk_planes_print(&s->planes, geometry);
+    lk_planes_print(s->shape.axis, geometry);
     lk_planes_print_finish(&s->shape, end);
     snprintf(text, sizeof text, "%s -DFILTERS=%lld %s", geometry, (long long)s->weights.block,
              end);

@@ -30,8 +30,8 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
                               void **state)
 {
-    char geometry[LK_PLANES_BYTES], end[LK_FINISH_BYTES];
-    char text[LK_PLANES_BYTES + LK_FINISH_BYTES];
+    char geometry[LK_GEOMETRY_BYTES], end[LK_FINISH_BYTES];
+    char text[LK_GEOMETRY_BYTES + LK_FINISH_BYTES];
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct depthwise), state));
     struct depthwise *s = *state;
     s->shape = *job->shape;
@@ -40,7 +40,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     s->each = lk_divide_up(s->shape.groups, lk_least(s->shape.groups, GROUPS));
     job->count = setup->tiling.tiles * lk_divide_up(s->shape.groups, s->each) *
                  lk_planes_arranged(&s->planes);
-    lk_planes_print(&s->planes, geometry);
+    lk_planes_print(s->shape.axis, geometry);
     lk_planes_print_finish(&s->shape, end);
     snprintf(text, sizeof text, "%s %s", geometry, end);
     LK_TRY(lk_plane_weights_prepare(setup, job, &s->weights));

@@ -28,14 +28,10 @@ struct lk_planes lk_planes_of(const struct lk_tiling *tiling,
     return p;
 }
 
-void lk_planes_print(const struct lk_planes *planes, char text[LK_PLANES_BYTES])
+void lk_planes_print(const struct lk_product_axis axis[2], char text[LK_GEOMETRY_BYTES])
 {
-    const struct lk_planes *g = planes;
-    snprintf(text, LK_PLANES_BYTES,
-             "-DTAPS_Y=%lld -DTAPS_X=%lld -DSTRIDE_Y=%lld -DSTRIDE_X=%lld -DGAP_Y=%lld "
-             "-DGAP_X=%lld",
-             (long long)g->taps_y, (long long)g->taps_x, (long long)g->stride_y,
-             (long long)g->stride_x, (long long)g->gap_y, (long long)g->gap_x);
+    const struct lk_geometry geometry = lk_geometry_of(axis);
+    lk_geometry_print(&geometry, LK_GEOMETRY_TAPS | LK_GEOMETRY_STRIDES, text);
 }
 
 void lk_planes_print_finish(const struct lk_product_shape *shape, char text[LK_FINISH_BYTES])

@@ -3,16 +3,15 @@
 #ifndef LK_PRODUCTS_PLANES_H
 #define LK_PRODUCTS_PLANES_H
 
-#include "products/kernel/kernel.h"
+#include "products/kernel/geometry.h"
 #include "products/planes/args.h"
 
 /* Windows over planes in that tiling; where `axis` drops outputs for a pool, of all_out. */
 struct lk_planes lk_planes_of(const struct lk_tiling *tiling,
                               const struct lk_product_axis axis[2]);
 
-/* The options of lib/planes.cl. */
-enum { LK_PLANES_BYTES = 160 };
-void lk_planes_print(const struct lk_planes *planes, char text[LK_PLANES_BYTES]);
+/* The options of lib/planes.cl, of windows of those axes. */
+void lk_planes_print(const struct lk_product_axis axis[2], char text[LK_GEOMETRY_BYTES]);
 
 /* Those of products/planes/finish.cl. */
 enum { LK_FINISH_BYTES = 64 };
