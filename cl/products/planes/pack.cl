@@ -8,6 +8,7 @@
  * w: [c][taps][groups][filters]. -D: FILTERS; NORM: 0 or 1. Group id 0: block of any group.
  */
 #include "lib/real.cl"
+#include "products/planes/norm.cl"
 
 KERNEL void planes_pack(__global const real *restrict w, __global const real *restrict bias,
                         __global const real *restrict gamma, __global const real *restrict beta,
@@ -22,15 +23,8 @@ KERNEL void planes_pack(__global const real *restrict w, __global const real *re
     __global real *shift = packed + ((size_t)groups * blocks * rows + block) * FILTERS;
     real factor[FILTERS];
     for (int i = 0; i < FILTERS; i++) {
-        const int k = base + min(i, count - 1);
-        const real b = bias ? bias[k] : 0;
-#if NORM
-        factor[i] = gamma[k] / sqrt(variance[k] + epsilon);
-        shift[i] = (b - mean[k]) * factor[i] + beta[k];
-#else
-        factor[i] = 1;
-        shift[i] = b;
-#endif
+        factor[i] = fold_norm(base + min(i, count - 1), bias, gamma, beta, mean, variance,
+                              epsilon, shift + i);
         factor[i] = i < count ? factor[i] : 0;
     }
     for (int row = 0; row < rows; row++)

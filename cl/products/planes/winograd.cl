@@ -18,6 +18,7 @@
 #include "lib/planes.cl"
 #include "lib/winograd.cl"
 #include "products/planes/finish.cl"
+#include "products/planes/norm.cl"
 
 /* --- weights ---------------------------------------------------------------------------- */
 
@@ -72,15 +73,8 @@ KERNEL void planes_winograd_pack(__global const real *restrict w,
     __global real *shift = zeros + POSITIONS * blocks * FILTERS + first;
     real factor[FILTERS];
     for (int i = 0; i < FILTERS; i++) {
-        const int k = min(first + i, filters - 1);
-        const real b = bias ? bias[k] : 0;
-#if NORM
-        factor[i] = gamma[k] / sqrt(variance[k] + epsilon);
-        shift[i] = (b - mean[k]) * factor[i] + beta[k];
-#else
-        factor[i] = 1;
-        shift[i] = b;
-#endif
+        factor[i] = fold_norm(min(first + i, filters - 1), bias, gamma, beta, mean, variance,
+                              epsilon, shift + i);
         for (int p = 0; p < POSITIONS; p++)
             zeros[p * blocks * FILTERS + first + i] = 0;
     }
