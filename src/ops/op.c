@@ -56,9 +56,14 @@ struct lk_op_rows lk_op_rows(const struct lk_op_setup *setup)
 {
     struct lk_op_rows rows = {.count = setup->tiling.tiles * lk_shape_count(&setup->shapes.y),
                               .each = setup->tiling.vector == 1 ? 16 : 256};
-    rows.grid =
-        (struct lk_grid){{lk_divide_up(rows.count, rows.each), 1, 1}, lk_op_items(setup)};
+    rows.grid = lk_op_grid(setup, rows.count, rows.each, 1);
     return rows;
+}
+
+struct lk_grid lk_op_grid(const struct lk_op_setup *setup, int64_t rows, int64_t each,
+                          int64_t tiles)
+{
+    return (struct lk_grid){{lk_divide_up(rows, each), tiles, 1}, lk_op_items(setup)};
 }
 
 int64_t lk_op_part_pixels(const struct lk_op_setup *setup, int64_t channels, int64_t pixels)

@@ -186,6 +186,10 @@ struct lk_op_rows {
 };
 struct lk_op_rows lk_op_rows(const struct lk_op_setup *setup);
 
+/* A work-group for every `each` of so many rows, of each of `tiles` tiles or shards. */
+struct lk_grid lk_op_grid(const struct lk_op_setup *setup, int64_t rows, int64_t each,
+                          int64_t tiles);
+
 /* Pixels of one part where sums over so many pixels, of each of so many channels, are divided
  * among work-groups. Parts decide bits: they follow from these and the device's class alone. */
 int64_t lk_op_part_pixels(const struct lk_op_setup *setup, int64_t channels, int64_t pixels);

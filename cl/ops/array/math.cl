@@ -25,14 +25,12 @@
 #define VALUE(name, inputs, low, high, value, da, db, dc, truth)                               \
     case FUNCTION_##name:                                                                      \
         return value;
-#define FIRST(name, inputs, low, high, value, da, db, dc, truth)                               \
+#define SLOPE(name, inputs, low, high, value, da, db, dc, truth)                               \
     case FUNCTION_##name:                                                                      \
-        return da;
-#define SECOND(name, inputs, low, high, value, da, db, dc, truth)                              \
-    case FUNCTION_##name:                                                                      \
-        return db;
-#define THIRD(name, inputs, low, high, value, da, db, dc, truth)                               \
-    case FUNCTION_##name:                                                                      \
+        if (input == 0)                                                                        \
+            return da;                                                                         \
+        if (input == 1)                                                                        \
+            return db;                                                                         \
         return dc;
 INLINE V value_of(V a, V b, V c, real alpha, real beta)
 {
@@ -43,29 +41,12 @@ INLINE V value_of(V a, V b, V c, real alpha, real beta)
     return a;
 }
 
-INLINE V first_slope(V a, V b, V c, V y, real alpha, real beta)
+/* df by input 0, 1 or 2. */
+INLINE V slope_of(int input, V a, V b, V c, V y, real alpha, real beta)
 {
     enum { LK_MATH_ROWS(NUMBERED) };
     switch (SELECTED) {
-        LK_MATH_ROWS(FIRST)
-    }
-    return a;
-}
-
-INLINE V second_slope(V a, V b, V c, V y, real alpha, real beta)
-{
-    enum { LK_MATH_ROWS(NUMBERED) };
-    switch (SELECTED) {
-        LK_MATH_ROWS(SECOND)
-    }
-    return a;
-}
-
-INLINE V third_slope(V a, V b, V c, V y, real alpha, real beta)
-{
-    enum { LK_MATH_ROWS(NUMBERED) };
-    switch (SELECTED) {
-        LK_MATH_ROWS(THIRD)
+        LK_MATH_ROWS(SLOPE)
     }
     return a;
 }
@@ -101,12 +82,12 @@ KERNEL void math_backward(__global const S *restrict a, __global const S *restri
         const V vy = LOAD(y + at), slope = LOAD(dy + at);
         if (da)
             STORE(da + at,
-                  alive > ZERO ? slope * first_slope(va, vb, vc, vy, alpha, beta) : ZERO);
+                  alive > ZERO ? slope * slope_of(0, va, vb, vc, vy, alpha, beta) : ZERO);
         if (db)
             STORE(db + at,
-                  alive > ZERO ? slope * second_slope(va, vb, vc, vy, alpha, beta) : ZERO);
+                  alive > ZERO ? slope * slope_of(1, va, vb, vc, vy, alpha, beta) : ZERO);
         if (dc)
             STORE(dc + at,
-                  alive > ZERO ? slope * third_slope(va, vb, vc, vy, alpha, beta) : ZERO);
+                  alive > ZERO ? slope * slope_of(2, va, vb, vc, vy, alpha, beta) : ZERO);
     }
 }

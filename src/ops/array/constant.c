@@ -40,16 +40,11 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     return LK_OK;
 }
 
-static struct lk_grid grid_of(const struct lk_op_setup *setup, int64_t elements, int64_t tiles)
-{
-    return (struct lk_grid){{lk_divide_up(elements, EACH), tiles, 1}, lk_op_items(setup)};
-}
-
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     const struct options *o = setup->options;
     const struct state *s = setup->state;
-    return LK_ENQUEUE(s->forward, grid_of(setup, o->count, setup->tiling.tiles),
+    return LK_ENQUEUE(s->forward, lk_op_grid(setup, o->count, EACH, setup->tiling.tiles),
                       LK_BUF(run->w[0]), LK_BUF(run->y), LK_INT(o->count), LK_INT(EACH));
 }
 
@@ -60,11 +55,11 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     const struct lk_tiling *t = &setup->tiling;
     const int64_t inputs = lk_shape_count(&setup->shapes.x[0]);
     if (run->dx[0])
-        LK_TRY(LK_ENQUEUE(s->backward, grid_of(setup, inputs, t->tiles), LK_BUF(run->dx[0]),
-                          LK_INT(inputs), LK_INT(EACH)));
+        LK_TRY(LK_ENQUEUE(s->backward, lk_op_grid(setup, inputs, EACH, t->tiles),
+                          LK_BUF(run->dx[0]), LK_INT(inputs), LK_INT(EACH)));
     if (!s->values || !run->dw[0])
         return LK_OK;
-    return LK_ENQUEUE(s->values, grid_of(setup, o->count, t->shards), LK_BUF(run->dy),
+    return LK_ENQUEUE(s->values, lk_op_grid(setup, o->count, EACH, t->shards), LK_BUF(run->dy),
                       LK_BUF(run->dw[0]), LK_INT(o->count), LK_INT(EACH),
                       LK_INT(t->shard_tiles), LK_INT(run->dw_stride),
                       LK_LOCAL(t->lanes * (int64_t)lk_dtype_bytes(setup->real)));

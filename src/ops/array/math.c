@@ -54,25 +54,18 @@ static enum lk_status prepare(struct lk_op_setup *setup)
 
 enum { EACH = 64 };
 
-static struct lk_grid grid_of(const struct lk_op_setup *setup)
-{
-    const int64_t count = lk_shape_count(&setup->shapes.y);
-    return (struct lk_grid){{lk_divide_up(count, EACH), setup->tiling.tiles, 1},
-                            lk_op_items(setup)};
-}
-
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     const struct options *o = setup->options;
     const struct state *s = setup->state;
     const struct lk_tiling *t = &setup->tiling;
+    const int64_t count = lk_shape_count(&setup->shapes.y);
     const int inputs = setup->shapes.inputs;
-    return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]),
+    return LK_ENQUEUE(s->forward, lk_op_grid(setup, count, EACH, t->tiles), LK_BUF(run->x[0]),
                       LK_BUF(inputs > 1 ? run->x[1] : NULL),
-                      LK_BUF(inputs > 2 ? run->x[2] : NULL), LK_BUF(run->y),
-                      LK_INT(lk_shape_count(&setup->shapes.y)), LK_INT(EACH), LK_REAL(o->alpha),
-                      LK_REAL(o->beta), LK_INT(run->samples), LK_INT(t->shard_samples),
-                      LK_INT(t->shard_tiles));
+                      LK_BUF(inputs > 2 ? run->x[2] : NULL), LK_BUF(run->y), LK_INT(count),
+                      LK_INT(EACH), LK_REAL(o->alpha), LK_REAL(o->beta), LK_INT(run->samples),
+                      LK_INT(t->shard_samples), LK_INT(t->shard_tiles));
 }
 
 static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
@@ -80,14 +73,15 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     const struct options *o = setup->options;
     const struct state *s = setup->state;
     const struct lk_tiling *t = &setup->tiling;
+    const int64_t count = lk_shape_count(&setup->shapes.y);
     const int inputs = setup->shapes.inputs;
-    return LK_ENQUEUE(
-        s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(inputs > 1 ? run->x[1] : NULL),
-        LK_BUF(inputs > 2 ? run->x[2] : NULL), LK_BUF(run->y), LK_BUF(run->dy),
-        LK_BUF(run->dx[0]), LK_BUF(inputs > 1 ? run->dx[1] : NULL),
-        LK_BUF(inputs > 2 ? run->dx[2] : NULL), LK_INT(lk_shape_count(&setup->shapes.y)),
-        LK_INT(EACH), LK_REAL(o->alpha), LK_REAL(o->beta), LK_INT(run->samples),
-        LK_INT(t->shard_samples), LK_INT(t->shard_tiles));
+    return LK_ENQUEUE(s->backward, lk_op_grid(setup, count, EACH, t->tiles), LK_BUF(run->x[0]),
+                      LK_BUF(inputs > 1 ? run->x[1] : NULL),
+                      LK_BUF(inputs > 2 ? run->x[2] : NULL), LK_BUF(run->y), LK_BUF(run->dy),
+                      LK_BUF(run->dx[0]), LK_BUF(inputs > 1 ? run->dx[1] : NULL),
+                      LK_BUF(inputs > 2 ? run->dx[2] : NULL), LK_INT(count), LK_INT(EACH),
+                      LK_REAL(o->alpha), LK_REAL(o->beta), LK_INT(run->samples),
+                      LK_INT(t->shard_samples), LK_INT(t->shard_tiles));
 }
 
 #define NUMBER(name_, field_, standard_)                                                       \

@@ -48,20 +48,14 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     return LK_OK;
 }
 
-static struct lk_grid grid_of(const struct lk_op_setup *setup)
-{
-    const int64_t rows = setup->shapes.y.dim[0];
-    return (struct lk_grid){{lk_divide_up(rows, EACH), setup->tiling.tiles, 1},
-                            lk_op_items(setup)};
-}
-
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     const struct options *o = setup->options;
     const struct state *s = setup->state;
-    return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->y),
-                      LK_INT(setup->shapes.y.dim[0]), LK_INT(o->length), LK_INT(o->inner),
-                      LK_INT(EACH));
+    return LK_ENQUEUE(s->forward,
+                      lk_op_grid(setup, setup->shapes.y.dim[0], EACH, setup->tiling.tiles),
+                      LK_BUF(run->x[0]), LK_BUF(run->y), LK_INT(setup->shapes.y.dim[0]),
+                      LK_INT(o->length), LK_INT(o->inner), LK_INT(EACH));
 }
 
 static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
@@ -70,10 +64,11 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     const struct state *s = setup->state;
     if (!run->dx[0])
         return LK_OK;
-    return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0] ? run->x[0] : run->dy),
-                      LK_BUF(run->y ? run->y : run->dy), LK_BUF(run->dy), LK_BUF(run->dx[0]),
-                      LK_INT(setup->shapes.y.dim[0]), LK_INT(o->length), LK_INT(o->inner),
-                      LK_INT(EACH));
+    return LK_ENQUEUE(
+        s->backward, lk_op_grid(setup, setup->shapes.y.dim[0], EACH, setup->tiling.tiles),
+        LK_BUF(run->x[0] ? run->x[0] : run->dy), LK_BUF(run->y ? run->y : run->dy),
+        LK_BUF(run->dy), LK_BUF(run->dx[0]), LK_INT(setup->shapes.y.dim[0]), LK_INT(o->length),
+        LK_INT(o->inner), LK_INT(EACH));
 }
 
 static const struct lk_option options[] = {
