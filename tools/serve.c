@@ -17,8 +17,8 @@ static const struct interrupt_words words = {
     .first = "\nlockstep: answering what was accepted, then it ends\n",
     .second = "\nlockstep: stopped at once\n"};
 
-/* "NAME=PATH", or "PATH", whose last part is the name; a copy of the name, which is "" where
- * there is none. */
+/* "NAME=PATH", or "PATH", whose last part is the name, of an ONNX model without .onnx; a copy
+ * of the name, which is "" where there is none. */
 static char *take_name(const char *word, const char **path)
 {
     const char *equals = strchr(word, '=');
@@ -28,6 +28,8 @@ static char *take_name(const char *word, const char **path)
     size_t end = strlen(word);
     while (end > 0 && word[end - 1] == '/')
         end--;
+    if (end > 5 && strncmp(word + end - 5, ".onnx", 5) == 0)
+        end -= 5;
     size_t begin = end;
     while (begin > 0 && word[begin - 1] != '/')
         begin--;
@@ -163,7 +165,8 @@ const struct command serve_command = {
     .name = "serve",
     .usage = "[NAME=]PATH... [options]",
     .help = "predict over HTTP, as TensorFlow Serving and KServe do. PATH: a bundle, a run\n"
-            "directory, a checkpoint, or a folder of such with versions as names (1, 2, ...)",
+            "directory, a checkpoint, an ONNX model, or a folder of such with versions as\n"
+            "names (1, 2, ...)",
     .options = options,
     .examples = examples,
     .run = run,

@@ -62,13 +62,22 @@ typedef V S;
 #define STORE(p, v) (*(p) = (v))
 #endif
 
-/* VECTOR reals in a row, from any real on. */
+/* VECTOR reals in a row, from any real on. PoCL makes four instructions of a vload16. */
+#if VECTOR > 1 && defined(__has_attribute)
+#if __has_attribute(aligned)
+typedef __attribute__((aligned(REAL_BYTES))) V anywhere;
+#define ROW_LOAD(p) (*(__global const anywhere *)(p))
+#define ROW_STORE(p, v) (*(__global anywhere *)(p) = (v))
+#endif
+#endif
+#ifndef ROW_LOAD
 #if VECTOR > 1
 #define ROW_LOAD(p) PASTE(vload, VECTOR)(0, p)
 #define ROW_STORE(p, v) PASTE(vstore, VECTOR)(v, 0, p)
 #else
 #define ROW_LOAD(p) (*(p))
 #define ROW_STORE(p, v) (*(p) = (v))
+#endif
 #endif
 
 #define PARTS (LANES / VECTOR)
@@ -111,7 +120,19 @@ typedef V S;
 #ifndef BODY
 #define BODY INLINE
 #endif
+/* A kernel whose arguments end in GROUP_ARGS, and which asks for its ids by GROUP_ID() and
+ * GROUP_COUNT(), can be one of a chain (cl/device/chain.cl): there it is a function. */
+#ifdef CHAINED
+#define KERNEL BODY
+#define GROUP_ARGS , const int *group_of, const int *groups_of
+#define GROUP_ID(d) group_of[d]
+#define GROUP_COUNT(d) groups_of[d]
+#else
 #define KERNEL __kernel WIDE NOT_SPREAD __attribute__((reqd_work_group_size(PARTS, 1, 1)))
+#define GROUP_ARGS
+#define GROUP_ID(d) ((int)get_group_id(d))
+#define GROUP_COUNT(d) ((int)get_num_groups(d))
+#endif
 
 /* A multiply-add, rounded once where the device has an instruction for it; results are compared
  * bit for bit only between such devices. */

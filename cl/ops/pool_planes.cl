@@ -13,9 +13,8 @@
 #include "products/planes/args.h"
 
 #define FOR_CHANNELS(c)                                                                        \
-    for (int c = get_group_id(0) * each; c < min((int)(get_group_id(0) + 1) * each, channels); \
-         c++)
-#define PLANE(c) ((size_t)get_group_id(1) * channels + (c))
+    for (int c = GROUP_ID(0) * each; c < min((GROUP_ID(0) + 1) * each, channels); c++)
+#define PLANE(c) ((size_t)GROUP_ID(1) * channels + (c))
 
 INLINE V larger(V best, V v)
 {
@@ -43,20 +42,23 @@ INLINE V pixels_seen(const struct lk_planes *a, int vector)
     return seen.all;
 }
 
+/* The group's place in scratch. */
+#define SCRATCH(a) (scratch + (GROUP_ID(1) * GROUP_COUNT(0) + GROUP_ID(0)) * ARRANGED(a))
+
 INLINE __global real *arrange(const struct lk_planes *a, __global const real *x, size_t plane,
                               __global real *scratch, real pad)
 {
-    scratch += (get_group_id(1) * get_num_groups(0) + get_group_id(0)) * ARRANGED(a);
     for (int s = 0; s < TAPS_X; s++)
         arrange_copy(a, x + plane * a->in_vectors * VECTOR, scratch + s * a->copy, s, pad);
     return scratch;
 }
 
 KERNEL void planes_max(__global const real *restrict x, __global V *restrict y,
-                       __global real *scratch, struct lk_planes a, int channels, int each)
+                       __global real *scratch, struct lk_planes a, int channels,
+                       int each GROUP_ARGS)
 {
     FOR_CHANNELS (c) {
-        __global const real *from = arrange(&a, x, PLANE(c), scratch, -INFINITY);
+        __global const real *from = arrange(&a, x, PLANE(c), SCRATCH(&a), -INFINITY);
         for (int i = 0; i < a.out_vectors; i++) {
             V best = (V)(-INFINITY);
             for (int r = 0; r < TAPS_Y; r++)
@@ -68,10 +70,11 @@ KERNEL void planes_max(__global const real *restrict x, __global V *restrict y,
 }
 
 KERNEL void planes_average(__global const real *restrict x, __global V *restrict y,
-                           __global real *scratch, struct lk_planes a, int channels, int each)
+                           __global real *scratch, struct lk_planes a, int channels,
+                       int each GROUP_ARGS)
 {
     FOR_CHANNELS (c) {
-        __global const real *from = arrange(&a, x, PLANE(c), scratch, 0);
+        __global const real *from = arrange(&a, x, PLANE(c), SCRATCH(&a), 0);
         for (int i = 0; i < a.out_vectors; i++) {
             V sum = (V)0;
             for (int r = 0; r < TAPS_Y; r++) {
@@ -92,7 +95,7 @@ KERNEL void planes_average(__global const real *restrict x, __global V *restrict
 #else
 
 KERNEL void planes_global_max(__global const real *restrict x, __global V *restrict y,
-                              int channels, int pixels, int each)
+                              int channels, int pixels, int each GROUP_ARGS)
 {
     const int vectors = (pixels + VECTOR - 1) / VECTOR;
     FOR_CHANNELS (c) {
@@ -106,7 +109,7 @@ KERNEL void planes_global_max(__global const real *restrict x, __global V *restr
 
 /* Sums of lanes, then over them from the first. */
 KERNEL void planes_global_average(__global const real *restrict x, __global V *restrict y,
-                                  int channels, int pixels, int each)
+                                  int channels, int pixels, int each GROUP_ARGS)
 {
     const int vectors = (pixels + VECTOR - 1) / VECTOR, whole = pixels / VECTOR;
     FOR_CHANNELS (c) {

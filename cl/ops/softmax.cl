@@ -45,18 +45,17 @@ INLINE V largest(__global const S *x, int channels, size_t step, I *where)
     return most;
 }
 
-/* Where the first channel is that group id 0 works on: of an image's pixel, else of a tile or
- * a time step, which has one "pixel". */
-INLINE size_t first_channel(int channels, int pixels)
+/* Where a group's first channel is: of an image's pixel, else of a tile or a time step. */
+INLINE size_t first_channel(size_t group, int channels, int pixels)
 {
-    const size_t group = get_group_id(0);
     return (group / pixels * channels * pixels + group % pixels) * PARTS;
 }
 
 KERNEL void softmax_forward(__global const S *restrict x, __global S *restrict y, int channels,
-                            int pixels)
+                            int pixels GROUP_ARGS)
 {
-    const size_t at = first_channel(channels, pixels), step = (size_t)pixels * PARTS;
+    const size_t at = first_channel(GROUP_ID(0), channels, pixels);
+    const size_t step = (size_t)pixels * PARTS;
     I where;
     x += at;
     y += at + PART;
@@ -74,7 +73,8 @@ KERNEL void softmax_forward(__global const S *restrict x, __global S *restrict y
 KERNEL void softmax_backward(__global const S *restrict y, __global const S *restrict dy,
                              __global S *restrict dx, int channels, int pixels)
 {
-    const size_t at = first_channel(channels, pixels) + PART, step = (size_t)pixels * PARTS;
+    const size_t at = first_channel(get_group_id(0), channels, pixels) + PART;
+    const size_t step = (size_t)pixels * PARTS;
     V sum = (V)(0);
     for (int k = 0; k < channels; k++)
         sum = FMA(LOAD(dy + at + k * step), LOAD(y + at + k * step), sum);

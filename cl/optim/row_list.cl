@@ -11,7 +11,8 @@
  *   row_list_clear slots[row] = -1 for the rows in numbers
  *
  * g: [1 << LEVELS][stride]: of each shard reals [places][units], then [places]: row + 1, or 0.
- * keys: [sorted], a power of two. numbers: [all + spare]; y: reals [all][units].
+ * keys: [sorted], a power of two; where ITEMS is 1 as many follow, in which keys are sorted.
+ * numbers: [all + spare]; y: reals [all][units].
  *
  * Group ids: keys, clear: 0: ITEMS keys; sum: 0: `each` keys. -D: ITEMS: work-items of a group.
  */
@@ -34,6 +35,31 @@ UPDATE_KERNEL void row_list_keys(__global const real *restrict g, __global ulong
     keys[i] = is_row ? (ulong)((int)number - 1) << 32 | (ulong)i : ~(ulong)0;
 }
 
+#if ITEMS == 1
+/* One item sorts by the digits of the row alone, from the last on: each round leaves keys with
+ * the same digit as they were. Rounds go to and fro, so they are an even number. */
+#define DIGIT(key) ((int)((key) >> (32 + 8 * round)) & 255)
+
+UPDATE_KERNEL void row_list_sort(__global ulong *keys, int sorted)
+{
+    for (int round = 0; round < 4; round++) {
+        __global const ulong *from = keys + round % 2 * sorted;
+        __global ulong *to = keys + (round + 1) % 2 * sorted;
+        int place[256], next = 0;
+        for (int d = 0; d < 256; d++)
+            place[d] = 0;
+        for (int i = 0; i < sorted; i++)
+            place[DIGIT(from[i])]++;
+        for (int d = 0; d < 256; d++) {
+            const int count = place[d];
+            place[d] = next;
+            next += count;
+        }
+        for (int i = 0; i < sorted; i++)
+            to[place[DIGIT(from[i])]++] = from[i];
+    }
+}
+#else
 /* Bitonic: its steps depend on the number of keys alone, so work-items can share each. */
 UPDATE_KERNEL void row_list_sort(__global ulong *keys, int sorted)
 {
@@ -49,6 +75,7 @@ UPDATE_KERNEL void row_list_sort(__global ulong *keys, int sorted)
             barrier(CLK_GLOBAL_MEM_FENCE);
         }
 }
+#endif
 
 /* The sum over all places of a row, whose keys begin with number n, of vector u of the row. */
 INLINE V sum_places(__global const real *restrict g, __global const ulong *restrict keys, int n,
@@ -59,7 +86,7 @@ INLINE V sum_places(__global const real *restrict g, __global const ulong *restr
     for (int s = 0; s < 1 << LEVELS; s++) {
         __global const real *from = g + (size_t)s * stride + u;
         V sum = 0;
-        for (; n < all && ROW_OF(keys[n]) == row && PLACE_OF(keys[n]) / places == s; n++)
+        for (; n < all && ROW_OF(keys[n]) == row && PLACE_OF(keys[n]) < (s + 1) * places; n++)
             sum = sum + ROW_LOAD(from + (size_t)(PLACE_OF(keys[n]) - s * places) * units);
         int level = 0;
         for (; s >> level & 1; level++)

@@ -16,20 +16,20 @@
 #define FROM(c, channels) (c)
 #endif
 
-#define CHANNEL ((int)get_group_id(0))
-#define CHANNELS ((int)get_num_groups(0))
-#define PLANE ((size_t)get_group_id(1) * CHANNELS + CHANNEL)
+#define CHANNEL ((int)GROUP_ID(0))
+#define CHANNELS ((int)GROUP_COUNT(0))
+#define PLANE ((size_t)GROUP_ID(1) * CHANNELS + CHANNEL)
 #define VECTORS(pixels) (((pixels) + VECTOR - 1) / VECTOR)
 
 KERNEL void planes_images(__global const uchar *restrict x, __global real *restrict y,
                           int pixels_at, int pixels, int samples, real scale_0, real scale_1,
                           real scale_2, real scale_3, real shift_0, real shift_1, real shift_2,
-                          real shift_3)
+                          real shift_3 GROUP_ARGS)
 {
-    const int c = CHANNEL, count = (int)get_group_id(1) < samples ? pixels : 0;
+    const int c = CHANNEL, count = (int)GROUP_ID(1) < samples ? pixels : 0;
     const real scale = c == 0 ? scale_0 : c == 1 ? scale_1 : c == 2 ? scale_2 : scale_3;
     const real shift = c == 0 ? shift_0 : c == 1 ? shift_1 : c == 2 ? shift_2 : shift_3;
-    x += pixels_at + (size_t)get_group_id(1) * pixels * CHANNELS + FROM(c, CHANNELS);
+    x += pixels_at + (size_t)GROUP_ID(1) * pixels * CHANNELS + FROM(c, CHANNELS);
     y += PLANE * VECTORS(pixels) * VECTOR;
     for (int p = 0; p < count; p++)
         y[p] = (real)x[(size_t)p * CHANNELS] * scale + shift;
@@ -38,9 +38,9 @@ KERNEL void planes_images(__global const uchar *restrict x, __global real *restr
 }
 
 KERNEL void planes_numbers(__global const float *restrict x, __global real *restrict y,
-                           int pixels, int samples, real scale, real shift)
+                           int pixels, int samples, real scale, real shift GROUP_ARGS)
 {
-    const int count = (int)get_group_id(1) < samples ? pixels : 0;
+    const int count = (int)GROUP_ID(1) < samples ? pixels : 0;
     x += PLANE * pixels;
     y += PLANE * VECTORS(pixels) * VECTOR;
     for (int p = 0; p < count; p++)
@@ -49,7 +49,8 @@ KERNEL void planes_numbers(__global const float *restrict x, __global real *rest
         y[p] = 0;
 }
 
-KERNEL void planes_spread(__global const real *restrict x, __global V *restrict y, int pixels)
+KERNEL void planes_spread(__global const real *restrict x, __global V *restrict y,
+                          int pixels GROUP_ARGS)
 {
     x += PLANE * VECTORS(pixels) * VECTOR;
     y += PLANE * pixels;

@@ -34,7 +34,8 @@ LK_API LK_MUST_CHECK enum lk_status lk_predictor_open(const char *path, const ch
 
 /* As lk_predictor_open(). On a CPU convolutional networks also get a second set of kernels and
  * activations, with which up to 8 samples cost no more than they have to; the weights are
- * shared. Both differ by rounding. */
+ * shared. Both differ by rounding. path: also an ONNX model, FILE.onnx or a folder with
+ * model.onnx, which has its own names and order of axes. fails: also as lk_import() */
 LK_API LK_MUST_CHECK enum lk_status lk_predictor_open_to_serve(const char *path,
                                                                const char *device,
                                                                int64_t batch,
@@ -63,7 +64,8 @@ LK_API bool lk_predictor_input(const struct lk_predictor *predictor, int index,
 /* An output: its name and shape, and whether its numbers are probabilities of classes. */
 struct lk_predictor_port {
     const char *name;
-    struct lk_shape shape;
+    struct lk_shape shape; /* of three axes [c, h, w] */
+    bool keeps_order;      /* but of an ONNX model as its file has them */
     bool is_class;
     const char *const *class_names; /* [named_classes]: of the data that it was trained on */
     int64_t named_classes;          /* 0: its classes have no names */

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { MOST_THREADS = 256 };
@@ -125,4 +126,12 @@ int lk_parallel_threads(int wanted)
 {
     const long cores = wanted > 0 ? wanted : sysconf(_SC_NPROCESSORS_ONLN);
     return cores < 1 ? 1 : cores > MOST_THREADS ? MOST_THREADS : (int)cores;
+}
+
+/* On Linux a thread has a priority of its own, of which POSIX knows nothing. */
+void lk_thread_give_way(void)
+{
+#ifdef __linux__
+    (void)!setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 10);
+#endif
 }

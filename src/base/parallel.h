@@ -25,4 +25,7 @@ LK_MUST_CHECK enum lk_status lk_parallel_run(const struct lk_parallel *crew);
 /* As many threads as this machine has cores; wanted > 0: that many. */
 int lk_parallel_threads(int wanted);
 
+/* Lets other threads go before the calling one, where the system can tell threads apart. */
+void lk_thread_give_way(void);
+
 #endif

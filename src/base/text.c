@@ -4,6 +4,22 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Room for so many bytes more, and the zero behind them. */
+static bool reserve(struct lk_text *text, size_t count)
+{
+    if (text->failed || text->used + count + 1 <= text->room)
+        return !text->failed;
+    const size_t room = 2 * (text->used + count + 1);
+    char *bytes = realloc(text->bytes, room);
+    text->failed = !bytes;
+    if (!bytes)
+        return false;
+    text->bytes = bytes;
+    text->room = room;
+    return true;
+}
 
 void lk_text_append(struct lk_text *text, const char *format, ...)
 {
@@ -11,19 +27,25 @@ void lk_text_append(struct lk_text *text, const char *format, ...)
     va_start(args, format);
     const int need = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    if (need < 0 || text->failed)
+    if (need < 0 || !reserve(text, (size_t)need))
         return;
-    if (text->used + (size_t)need + 1 > text->room) {
-        const size_t room = 2 * (text->used + (size_t)need + 1);
-        char *bytes = realloc(text->bytes, room);
-        text->failed = !bytes;
-        if (!bytes)
-            return;
-        text->bytes = bytes;
-        text->room = room;
-    }
     va_start(args, format);
     vsnprintf(text->bytes + text->used, text->room - text->used, format, args);
     va_end(args);
     text->used += (size_t)need;
+}
+
+void lk_text_append_bytes(struct lk_text *text, const void *bytes, size_t count)
+{
+    if (!reserve(text, count))
+        return;
+    memcpy(text->bytes + text->used, bytes, count);
+    text->used += count;
+    text->bytes[text->used] = '\0';
+}
+
+bool lk_text_ends(const char *text, const char *end)
+{
+    const size_t length = strlen(text), own = strlen(end);
+    return length >= own && strcmp(text + length - own, end) == 0;
 }

@@ -16,4 +16,10 @@ struct lk_text {
 void lk_text_append(struct lk_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The same of bytes, of which any may be zero. */
+void lk_text_append_bytes(struct lk_text *text, const void *bytes, size_t count);
+
+/* Whether a text ends in `end`. */
+bool lk_text_ends(const char *text, const char *end);
+
 #endif

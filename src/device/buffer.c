@@ -1,7 +1,9 @@
 /* Device memory: buffers, views into them, and copies that wait. */
 #include "device/device.h"
+#include "device/expect.h"
 #include "device/opencl.h"
 #include "device/pocl.h"
+#include "device/reserve.h"
 
 #include "base/fail.h"
 #include <stdlib.h>
@@ -33,6 +35,29 @@ static enum lk_status wrap(const struct lk_buffer *like, cl_mem mem, struct lk_b
     return LK_OK;
 }
 
+static bool is_host_memory(const struct lk_device *device)
+{
+    return device->is_pocl && device->info.device_class == LK_CLASS_CPU;
+}
+
+/* From the reserve where there is one with room. */
+static cl_mem allocate(struct lk_device *device, size_t bytes, cl_mem_flags flags, size_t *used,
+                       cl_int *error)
+{
+    cl_mem mem = flags == CL_MEM_READ_WRITE
+                     ? lk_reserve_cut(device->reserve, device->context, bytes, used)
+                     : NULL;
+    if (mem) {
+        *error = CL_SUCCESS;
+        return mem;
+    }
+    *used = bytes;
+    mem = clCreateBuffer(device->context, flags, bytes ? bytes : 1, NULL, error);
+    if (mem && is_host_memory(device))
+        lk_pocl_advise(device->upload, mem, bytes); /* not behind fills of other buffers */
+    return mem;
+}
+
 /* Many drivers, PoCL among them, allow more memory than the device has and fail at the first
  * use, or swap; so allocations beyond the device's memory are refused here. */
 enum lk_status lk_buffer_create_with(struct lk_device *device, size_t bytes, cl_mem_flags flags,
@@ -45,16 +70,15 @@ enum lk_status lk_buffer_create_with(struct lk_device *device, size_t bytes, cl_
                        info->name, info->allocation_bytes);
     cl_int error = CL_MEM_OBJECT_ALLOCATION_FAILURE;
     cl_mem mem = NULL;
+    size_t used = 0;
     if (held <= info->memory_bytes && bytes <= info->memory_bytes - held)
-        mem = clCreateBuffer(device->context, flags, bytes ? bytes : 1, NULL, &error);
-    if (mem && device->is_pocl && info->device_class == LK_CLASS_CPU)
-        lk_pocl_advise(device->upload, mem, bytes); /* not behind fills of other buffers */
+        mem = allocate(device, bytes, flags, &used, &error);
     lk_device_block_if_abandoned(device);
     if (error != CL_SUCCESS)
         return lk_fail(LK_E_DEVICE_MEMORY,
                        "%zu bytes of device memory: %s (%zu allocated, %s has %zu)", bytes,
                        lk_opencl_name(error), held, info->name, info->memory_bytes);
-    const struct lk_buffer like = {.device = device, .bytes = bytes};
+    const struct lk_buffer like = {.device = device, .bytes = bytes, .used = used};
     return wrap(&like, mem, buffer);
 }
 
@@ -62,6 +86,49 @@ enum lk_status lk_buffer_create(struct lk_device *device, size_t bytes,
                                 struct lk_buffer **buffer)
 {
     return lk_buffer_create_with(device, bytes, CL_MEM_READ_WRITE, buffer);
+}
+
+static enum lk_status fill(struct lk_buffer *buffer, uint8_t byte, size_t bytes)
+{
+    enum { LARGE = 64 << 20 };
+    if (bytes == 0)
+        return LK_OK;
+    struct lk_device *device = buffer->device;
+    LK_TRY(lk_chain_flush(device));
+    cl_event event = NULL, *place = lk_trace_place(device, &event);
+    if (bytes >= LARGE && device->is_pocl && !place) {
+        const cl_int failed =
+            lk_pocl_enqueue_fill(device->queue, device->transfer, buffer->mem, byte, bytes);
+        lk_device_block_if_abandoned(device);
+        return failed == CL_SUCCESS ? LK_OK : lk_opencl_fail(failed, "clEnqueueFillBuffer");
+    }
+    const cl_int error = clEnqueueFillBuffer(device->queue, buffer->mem, &byte, sizeof byte, 0,
+                                             bytes, 0, NULL, place);
+    lk_device_block_if_abandoned(device);
+    lk_trace_add(device, device->queue, "fill", bytes, event);
+    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueFillBuffer");
+}
+
+enum lk_status lk_buffer_create_zeros(struct lk_device *device, size_t bytes,
+                                      struct lk_buffer **buffer)
+{
+    struct lk_buffer *made = NULL;
+    LK_TRY(lk_buffer_create(device, bytes, &made));
+    const enum lk_status status = fill(made, 0, made->used < bytes ? made->used : bytes);
+    if (status == LK_OK)
+        *buffer = made;
+    else
+        lk_buffer_destroy(made);
+    return status;
+}
+
+/* What is small is brought in as quickly by its first use. */
+void lk_device_expect(struct lk_device *device, size_t bytes)
+{
+    enum { LEAST = 128 << 20 };
+    if (is_host_memory(device) && !device->reserve && bytes >= LEAST &&
+        bytes <= device->info.memory_bytes)
+        device->reserve = lk_reserve_create(bytes);
 }
 
 static enum lk_status check_range(const struct lk_buffer *buffer, size_t offset, size_t bytes)
@@ -116,6 +183,7 @@ enum lk_status lk_buffer_write(struct lk_buffer *buffer, size_t offset, size_t b
     if (bytes == 0)
         return LK_OK;
     struct lk_device *device = buffer->device;
+    LK_TRY(lk_chain_flush(device));
     cl_event event = NULL;
     const cl_int error =
         clEnqueueWriteBuffer(device->queue, buffer->mem, CL_TRUE, offset, bytes, from, 0, NULL,
@@ -132,6 +200,7 @@ enum lk_status lk_buffer_read(const struct lk_buffer *buffer, size_t offset, siz
     if (bytes == 0)
         return LK_OK;
     struct lk_device *device = buffer->device;
+    LK_TRY(lk_chain_flush(device));
     cl_event event = NULL;
     const cl_int error = clEnqueueReadBuffer(device->queue, buffer->mem, CL_TRUE, offset, bytes,
                                              to, 0, NULL, lk_trace_place(device, &event));
@@ -142,22 +211,7 @@ enum lk_status lk_buffer_read(const struct lk_buffer *buffer, size_t offset, siz
 
 enum lk_status lk_buffer_enqueue_fill(struct lk_buffer *buffer, uint8_t byte)
 {
-    enum { LARGE = 64 << 20 };
-    if (buffer->bytes == 0)
-        return LK_OK;
-    struct lk_device *device = buffer->device;
-    cl_event event = NULL, *place = lk_trace_place(device, &event);
-    if (buffer->bytes >= LARGE && device->is_pocl && !place) {
-        const cl_int failed = lk_pocl_enqueue_fill(device->queue, device->transfer, buffer->mem,
-                                                   byte, buffer->bytes);
-        lk_device_block_if_abandoned(device);
-        return failed == CL_SUCCESS ? LK_OK : lk_opencl_fail(failed, "clEnqueueFillBuffer");
-    }
-    const cl_int error = clEnqueueFillBuffer(device->queue, buffer->mem, &byte, sizeof byte, 0,
-                                             buffer->bytes, 0, NULL, place);
-    lk_device_block_if_abandoned(device);
-    lk_trace_add(device, device->queue, "fill", buffer->bytes, event);
-    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueFillBuffer");
+    return fill(buffer, byte, buffer->bytes);
 }
 
 enum lk_status lk_buffer_enqueue_copy(const struct lk_buffer *from, struct lk_buffer *to,
@@ -168,6 +222,7 @@ enum lk_status lk_buffer_enqueue_copy(const struct lk_buffer *from, struct lk_bu
     if (bytes == 0)
         return LK_OK;
     struct lk_device *device = from->device;
+    LK_TRY(lk_chain_flush(device));
     cl_event event = NULL;
     const cl_int error = clEnqueueCopyBuffer(device->queue, from->mem, to->mem, 0, 0, bytes, 0,
                                              NULL, lk_trace_place(device, &event));

@@ -51,6 +51,12 @@ void lk_device_block_if_abandoned(const struct lk_device *device)
         pause();
 }
 
+cl_int lk_device_mark(struct lk_device *device, cl_event *event)
+{
+    const cl_int error = clEnqueueMarkerWithWaitList(device->queue, 0, NULL, event);
+    return error == CL_SUCCESS ? clFlush(device->queue) : error;
+}
+
 enum lk_status lk_device_finish(struct lk_device *device)
 {
     const cl_command_queue queues[] = {device->queue, device->transfer, device->upload};

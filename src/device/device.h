@@ -20,10 +20,12 @@ int *lk_device_matrix(struct lk_device *device);
 
 /* --- memory ---------------------------------------------------------------------------- */
 
-/* Uninitialized device memory. fails: LK_E_DEVICE_MEMORY, with the bytes that were asked for,
- * are allocated and are there */
+/* Device memory, uninitialized or (does not wait) zeros. fails: LK_E_DEVICE_MEMORY, with the
+ * bytes that were asked for, are allocated and are there */
 LK_MUST_CHECK enum lk_status lk_buffer_create(struct lk_device *device, size_t bytes,
                                               struct lk_buffer **buffer);
+LK_MUST_CHECK enum lk_status lk_buffer_create_zeros(struct lk_device *device, size_t bytes,
+                                                    struct lk_buffer **buffer);
 
 /* A range of `parent` as a buffer of its own (an OpenCL sub-buffer); `offset` is a multiple of
  * the device's align_bytes. The buffer that owns the memory must outlive the view.
@@ -48,25 +50,6 @@ LK_MUST_CHECK enum lk_status lk_buffer_enqueue_fill(struct lk_buffer *buffer, ui
 LK_MUST_CHECK enum lk_status lk_buffer_enqueue_copy(const struct lk_buffer *from,
                                                     struct lk_buffer *to, size_t bytes);
 
-/* Pinned host memory, and the last transfer from or to it, which can be waited for. */
-struct lk_staging;
-
-/* `bytes` of pinned host memory, mapped until destroyed. */
-LK_MUST_CHECK enum lk_status lk_staging_create(struct lk_device *device, size_t bytes,
-                                               struct lk_staging **staging);
-void lk_staging_destroy(struct lk_staging *staging);
-void *lk_staging_memory(struct lk_staging *staging);
-
-/* Copy the first `bytes` bytes from the staging memory to the start of a buffer, or back;
- * neither waits. */
-LK_MUST_CHECK enum lk_status lk_staging_enqueue_write(struct lk_staging *staging,
-                                                      struct lk_buffer *to, size_t bytes);
-LK_MUST_CHECK enum lk_status
-lk_staging_enqueue_read(struct lk_staging *staging, const struct lk_buffer *from, size_t bytes);
-
-/* Waits for the staging's last transfer; at once where there was none. */
-LK_MUST_CHECK enum lk_status lk_staging_wait(struct lk_staging *staging);
-
 /* Memory that device and host use in turns; one of them writes it and the other reads it. Where
  * the device shares the host's memory it is one allocation that is mapped, elsewhere a device
  * buffer and a pinned copy in host memory. LK_HOST_UPLOADS: always a copy, whose address and
@@ -85,8 +68,7 @@ void lk_transfer_buffer_destroy(struct lk_transfer_buffer *transfer);
 struct lk_buffer *lk_transfer_buffer_on_device(struct lk_transfer_buffer *transfer);
 
 /* Begins the host's turn: hands it the first `bytes` bytes once all kernels enqueued before
- * have run, while those enqueued later go on. Does nothing in the host's turn. Does not wait.
- */
+ * have run, while later ones go on. Does nothing in the host's turn. Does not wait. */
 LK_MUST_CHECK enum lk_status
 lk_transfer_buffer_enqueue_to_host(struct lk_transfer_buffer *transfer, size_t bytes);
 

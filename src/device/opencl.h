@@ -23,10 +23,12 @@ struct lk_device {
     struct lk_program *programs;
     struct lk_kernel *pending; /* created, not yet built */
     size_t bytes, peak_bytes;
+    struct lk_reserve *reserve;   /* see lk_device_expect(); NULL: none */
     bool blas_ready[2];           /* float, double: CLBlast's answers were right */
     bool blas_wrong[2];           /* float, double: they were wrong, or CLBlast failed */
     struct lk_blas_use *blas_use; /* tiles of CLBlast's float kernels; NULL: it was not used */
     int matrix;                   /* see lk_device_matrix() */
+    struct lk_chain *chain;       /* that launches belong to now; NULL: none */
     struct lk_trace *trace;       /* NULL: lk_trace_begin() was not called */
     _Atomic int64_t traced_step; /* the step of commands enqueued now; 0: they are not traced */
     atomic_bool is_abandoned;    /* see lk_device_abandon() */
@@ -41,6 +43,7 @@ struct lk_buffer {
     size_t bytes;
     struct lk_buffer *whole; /* of a view: the buffer that owns the memory; else NULL */
     size_t offset;           /* of a view: the byte of `whole` at which it begins */
+    size_t used; /* bytes at its beginning that were not known to be 0 when it was created */
 };
 
 /* lk_buffer_create() with flags of clCreateBuffer. */
@@ -61,11 +64,18 @@ cl_int lk_opencl_wait(cl_event event);
  * device was abandoned meanwhile. */
 void lk_device_block_if_abandoned(const struct lk_device *device);
 
+/* An event that completes when all kernels enqueued so far have run; flushes the queue. */
+cl_int lk_device_mark(struct lk_device *device, cl_event *event);
+
 /* All devices of all platforms in their order, at most LK_MOST_DEVICES. */
 enum lk_status lk_opencl_list(cl_device_id *ids, int *count);
 
 /* Fills `info`: what the device reports, and the class, lanes and vector chosen for it. */
 enum lk_status lk_opencl_describe(cl_device_id id, int index, struct lk_device_info *info);
+
+/* Launches what the open chain has taken; does nothing where none is open. To be called before
+ * anything else is enqueued that a kernel may depend on, or that depends on one. */
+LK_MUST_CHECK enum lk_status lk_chain_flush(struct lk_device *device);
 
 /* To be passed as the event argument of a command whose event nobody else needs: NULL while
  * nothing is traced. */

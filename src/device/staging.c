@@ -1,5 +1,5 @@
 /* Pinned host memory, and transfers between it and buffers. */
-#include "device/device.h"
+#include "device/staging.h"
 #include "device/opencl.h"
 
 #include "base/fail.h"
@@ -55,16 +55,16 @@ void *lk_staging_memory(struct lk_staging *staging)
     return staging->memory;
 }
 
-/* Keeps the event of a transfer that was enqueued, and flushes the queue. */
-static enum lk_status sent(struct lk_staging *staging, cl_int error, cl_event event,
-                           const char *what)
+/* Keeps the event of a transfer that was enqueued, and flushes its queue. */
+static enum lk_status sent(struct lk_staging *staging, cl_command_queue queue, cl_int error,
+                           cl_event event, const char *what)
 {
     if (error != CL_SUCCESS)
         return lk_opencl_fail(error, what);
     if (staging->event)
         clReleaseEvent(staging->event);
     staging->event = event;
-    error = clFlush(staging->device->queue);
+    error = clFlush(queue);
     lk_device_block_if_abandoned(staging->device);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clFlush");
 }
@@ -79,7 +79,7 @@ enum lk_status lk_staging_enqueue_write(struct lk_staging *staging, struct lk_bu
     const cl_int error = clEnqueueWriteBuffer(staging->device->queue, to->mem, CL_FALSE, 0,
                                               bytes, staging->memory, 0, NULL, &event);
     lk_trace_add_retained(staging->device, staging->device->queue, "write", bytes, event);
-    return sent(staging, error, event, "clEnqueueWriteBuffer");
+    return sent(staging, staging->device->queue, error, event, "clEnqueueWriteBuffer");
 }
 
 enum lk_status lk_staging_enqueue_read(struct lk_staging *staging, const struct lk_buffer *from,
@@ -92,7 +92,35 @@ enum lk_status lk_staging_enqueue_read(struct lk_staging *staging, const struct 
     const cl_int error = clEnqueueReadBuffer(staging->device->queue, from->mem, CL_FALSE, 0,
                                              bytes, staging->memory, 0, NULL, &event);
     lk_trace_add_retained(staging->device, staging->device->queue, "read", bytes, event);
-    return sent(staging, error, event, "clEnqueueReadBuffer");
+    return sent(staging, staging->device->queue, error, event, "clEnqueueReadBuffer");
+}
+
+enum lk_status lk_staging_enqueue_copy(struct lk_staging *staging, const struct lk_buffer *from)
+{
+    const cl_command_queue queue = staging->device->transfer;
+    cl_event after = NULL, event = NULL;
+    if (from->bytes == 0)
+        return LK_OK;
+    if (from->bytes > staging->bytes)
+        return lk_fail(LK_E_ARGUMENT, "a buffer of %zu bytes to staging of %zu", from->bytes,
+                       staging->bytes);
+    cl_int error = lk_device_mark(staging->device, &after);
+    if (error == CL_SUCCESS)
+        error = clEnqueueReadBuffer(queue, from->mem, CL_FALSE, 0, from->bytes, staging->memory,
+                                    1, &after, &event);
+    if (after)
+        clReleaseEvent(after);
+    lk_trace_add_retained(staging->device, queue, "read", from->bytes, event);
+    return sent(staging, queue, error, event, "clEnqueueReadBuffer");
+}
+
+enum lk_status lk_staging_enqueue_barrier(struct lk_staging *staging)
+{
+    if (!staging->event)
+        return LK_OK;
+    const cl_int error =
+        clEnqueueBarrierWithWaitList(staging->device->queue, 1, &staging->event, NULL);
+    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueBarrierWithWaitList");
 }
 
 enum lk_status lk_staging_wait(struct lk_staging *staging)

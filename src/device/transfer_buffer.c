@@ -1,6 +1,6 @@
 /* Memory that device and host use in turns: mapped where they share memory, else copied. */
-#include "device/device.h"
 #include "device/opencl.h"
+#include "device/staging.h"
 
 #include "base/fail.h"
 #include <stdlib.h>
@@ -102,13 +102,6 @@ struct lk_buffer *lk_transfer_buffer_on_device(struct lk_transfer_buffer *transf
     return transfer->buffer;
 }
 
-/* An event that completes when all kernels enqueued so far have run; flushes the queue. */
-static cl_int mark_compute(struct lk_device *device, cl_event *event)
-{
-    const cl_int error = clEnqueueMarkerWithWaitList(device->queue, 0, NULL, event);
-    return error == CL_SUCCESS ? clFlush(device->queue) : error;
-}
-
 static cl_int take(struct lk_transfer_buffer *transfer, size_t bytes, cl_event after)
 {
     const cl_command_queue queue = queue_of(transfer);
@@ -147,7 +140,7 @@ enum lk_status lk_transfer_buffer_enqueue_to_host(struct lk_transfer_buffer *tra
                        transfer->buffer->bytes);
     if (transfer->host_has_it)
         return LK_OK;
-    cl_int error = mark_compute(transfer->device, &after);
+    cl_int error = lk_device_mark(transfer->device, &after);
     if (error != CL_SUCCESS) {
         if (after)
             clReleaseEvent(after);

@@ -2,6 +2,7 @@
 #include "graph/replica.h"
 
 #include "base/fail.h"
+#include "device/chain.h"
 #include "graph/replica_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,13 @@ static enum lk_status list_params(struct lk_replica *replica)
     return LK_OK;
 }
 
+/* Whether weights change so seldom that packing them anew for each run is not worth it. */
+static bool keeps_packed(const struct lk_replica *replica)
+{
+    const struct lk_replica_config *c = &replica->config;
+    return !c->training && (!c->weights_of || c->weights_stay);
+}
+
 static enum lk_status prepare_op(struct lk_replica *replica, int i)
 {
     const struct lk_scheduled_op *scheduled = &replica->schedule.ops[i];
@@ -82,6 +90,7 @@ static enum lk_status prepare_op(struct lk_replica *replica, int i)
     setup->real = replica->config.real;
     setup->stores_half = replica->config.stores_half;
     setup->training = replica->config.training;
+    setup->weights_stay = keeps_packed(replica);
     setup->lists_rows = scheduled->shapes.params > 0 &&
                         replica->params[replica->prepared[i].param[0]].places > 0;
     setup->seed = replica->config.seed;
@@ -231,8 +240,10 @@ static enum lk_status create(struct lk_replica *replica)
     LK_TRY(list_params(replica));
     LK_TRY(lk_replica_cut(replica));
     LK_TRY(lk_replica_divide(replica));
+    if (lk_replica_fuses(replica))
+        LK_TRY(lk_replica_fuse(replica));
     if (replica->tiling.planes)
-        LK_TRY(lk_replica_fuse_planes(replica));
+        LK_TRY(lk_replica_map_planes(replica));
     lk_replica_cut_buckets(replica);
     LK_TRY(list_inputs(replica));
     for (int i = replica->schedule.op_count - 1; i >= 0; i--)
@@ -294,8 +305,7 @@ static enum lk_status make_gradient(struct lk_replica *replica, int i, size_t gr
     if (borrows_gradients(replica))
         return lk_buffer_view(replica->config.weights_of->gradient_views[i], 0,
                               (size_t)reals * real, view);
-    LK_TRY(lk_buffer_create(replica->config.device, (size_t)reals * real, view));
-    return lk_buffer_enqueue_fill(*view, 0);
+    return lk_buffer_create_zeros(replica->config.device, (size_t)reals * real, view);
 }
 
 static enum lk_status allocate_params(struct lk_replica *replica)
@@ -306,17 +316,15 @@ static enum lk_status allocate_params(struct lk_replica *replica)
     if (replica->config.weights_of) {
         replica->weights = replica->config.weights_of->weights;
     } else {
-        LK_TRY(lk_buffer_create(device, bytes.weights, &replica->weights));
-        LK_TRY(lk_buffer_enqueue_fill(replica->weights, 0));
+        LK_TRY(lk_buffer_create_zeros(device, bytes.weights, &replica->weights));
     }
     const size_t gradients =
         (size_t)lk_replica_gradient_stride(replica) * (size_t)replica->tiling.shards * real;
     if (borrows_gradients(replica)) {
         replica->gradients = replica->config.weights_of->gradients;
     } else {
-        LK_TRY(lk_buffer_create(device, has_gradients(replica) ? gradients : 0,
-                                &replica->gradients));
-        LK_TRY(lk_buffer_enqueue_fill(replica->gradients, 0)); /* padding stays zero */
+        LK_TRY(lk_buffer_create_zeros(device, has_gradients(replica) ? gradients : 0,
+                                      &replica->gradients)); /* padding stays zero */
     }
     for (int i = 0; i < replica->param_count; i++) {
         const struct lk_param *param = &replica->params[i];
@@ -339,9 +347,8 @@ static enum lk_status allocate_live_ranges(struct lk_replica *replica)
     for (int i = 0; i < replica->plan.slabs; i++) {
         if ((replica->slabs[i] = lent_slab(replica, i)))
             continue;
-        LK_TRY(lk_buffer_create(replica->config.device, replica->plan.slab_bytes[i],
-                                &replica->slabs[i]));
-        LK_TRY(lk_buffer_enqueue_fill(replica->slabs[i], 0));
+        LK_TRY(lk_buffer_create_zeros(replica->config.device, replica->plan.slab_bytes[i],
+                                      &replica->slabs[i]));
     }
     for (int i = 0; i < replica->live_range_count; i++) {
         const struct lk_live_range *live_range = &replica->live_ranges[i];
@@ -376,6 +383,8 @@ enum lk_status lk_replica_build(struct lk_replica *replica)
     LK_TRY(lk_replica_build_shared(replica));
     LK_TRY(lk_crossings_build(replica));
     LK_TRY(allocate_inputs(replica));
+    if (replica->tiling.planes)
+        LK_TRY(lk_chain_create(replica->config.device, &replica->chain));
     return lk_device_build(replica->config.device);
 }
 
@@ -385,6 +394,7 @@ void lk_replica_destroy(struct lk_replica *replica)
         return;
     (void)!lk_device_finish(replica->config.device);
     lk_loader_destroy(replica->loader);
+    lk_chain_destroy(replica->chain);
     lk_kernel_destroy(replica->accumulate);
     lk_replica_clear_shared(replica);
     lk_crossings_clear(replica);

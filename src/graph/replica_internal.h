@@ -55,6 +55,7 @@ struct lk_replica {
     struct lk_tiling tiling;
     struct lk_prepared *prepared; /* of each operation of the schedule */
     struct lk_loader *loader;
+    struct lk_chain *chain; /* the launches of forward in plane tiles; else NULL */
     struct lk_kernel *accumulate, *accumulate_dw; /* NULL: not needed */
 
     struct lk_param *params;
@@ -80,6 +81,7 @@ struct lk_replica {
     int loaded;                         /* the slot that was loaded last */
     struct lk_micro_batch micro_batch;  /* as loaded */
     int64_t step;                       /* of the last forward */
+    struct lk_watch *watch;             /* NULL: nobody wants to see single operations */
     struct bucket_end {
         struct lk_bucket elements;
         int op;    /* the scheduled operation at which backward has finished the bucket */
@@ -109,10 +111,14 @@ enum lk_dtype lk_replica_value_stored(const struct lk_replica *replica, int valu
 LK_MUST_CHECK enum lk_status lk_replica_cut(struct lk_replica *replica);
 
 /* Whether the replica's schedule, as it was made, can run in plane tiles and should; then
- * spread, before its parameters are listed, and fuse behind that, make it so. */
+ * spread, before its parameters are listed, and map behind all else, make it so. */
 bool lk_replica_takes_planes(const struct lk_replica *replica);
 void lk_replica_spread_planes(struct lk_replica *replica);
-LK_MUST_CHECK enum lk_status lk_replica_fuse_planes(struct lk_replica *replica);
+LK_MUST_CHECK enum lk_status lk_replica_map_planes(struct lk_replica *replica);
+
+/* Once parameters are listed: what forward alone can have fused. */
+bool lk_replica_fuses(const struct lk_replica *replica);
+LK_MUST_CHECK enum lk_status lk_replica_fuse(struct lk_replica *replica);
 
 /* Leaves one time step of every sequence in the schedule. fails: LK_E_UNSUPPORTED */
 LK_MUST_CHECK enum lk_status lk_replica_narrow(struct lk_replica *replica);

@@ -1,6 +1,8 @@
 /* Runs a replica forward and backward: everything here enqueues and returns. */
 #include "base/fail.h"
+#include "device/chain.h"
 #include "graph/replica_internal.h"
+#include "graph/watch.h"
 #include <stddef.h>
 
 static struct lk_buffer *live_range(const struct lk_replica *replica, int index)
@@ -166,6 +168,8 @@ enum lk_status lk_replica_go_forward(struct lk_replica *replica, bool *is_done)
         struct lk_op_run run = base_run(replica, i, false);
         run.workspace = live_range(replica, replica->prepared[i].forward_workspace);
         LK_TRY(replica->schedule.ops[i].op->forward(&replica->prepared[i].setup, &run));
+        if (replica->watch)
+            LK_TRY(lk_watch_value(replica, i, &run));
     }
     *is_done = replica->next_forward == replica->schedule.op_count;
     replica->weights_are_new &= !*is_done;
@@ -176,7 +180,10 @@ enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step)
 {
     bool is_done;
     lk_replica_begin_forward(replica, step);
-    return lk_replica_go_forward(replica, &is_done);
+    LK_TRY(lk_chain_begin(replica->chain));
+    const enum lk_status status = lk_replica_go_forward(replica, &is_done);
+    const enum lk_status ended = lk_chain_end(replica->chain);
+    return status != LK_OK ? status : ended;
 }
 
 /* dx += extra: the gradient of another reader of the value. */
@@ -221,7 +228,7 @@ static enum lk_status backward_op(struct lk_replica *replica, int i)
         if (prepared->extra_dx[j] >= 0)
             LK_TRY(accumulate(replica, run.dx[j],
                               live_range(replica, replica->gradient[scheduled->x[j]])));
-    return LK_OK;
+    return replica->watch ? lk_watch_gradients(replica, i, &run) : LK_OK;
 }
 
 /* Where a segment ends with operation `last`, runs those of it forward again whose values were

@@ -61,32 +61,48 @@ enum lk_status lk_replica_read_param(const struct lk_replica *replica, int index
                           lk_buffer_bytes(replica->weight_views[index]), to);
 }
 
-/* The first value of element e of a parameter; four elements share one draw of the random
- * generator. */
-static double initial(const struct lk_param_spec *spec, uint64_t seed, uint32_t stream,
-                      int64_t e)
+enum { DRAWN = 4 }; /* elements that share one draw of the random generator */
+
+/* The first values of elements e to e + 3 of a parameter; e is a multiple of four. */
+static void initial(const struct lk_param_spec *spec, double limit, uint64_t seed,
+                    uint32_t stream, int64_t e, double *values)
 {
-    const bool is_uniform = spec->init == LK_INIT_UNIFORM;
-    if (spec->init == LK_INIT_FORGET_GATE)
-        return e / (spec->shape.dim[0] / 4) == 1;
-    if (spec->init != LK_INIT_GLOROT_UNIFORM && !is_uniform)
-        return spec->init == LK_INIT_QUARTER ? 0.25 : spec->init == LK_INIT_ONES;
-    const double limit = is_uniform ? 0.05 : sqrt(6.0 / (double)(spec->fan_in + spec->fan_out));
-    const struct lk_random4 r = lk_random(seed, LK_RANDOM_INIT, stream, (uint64_t)e / 4);
-    return (2 * lk_random_unit(r.v[e % 4]) - 1) * limit;
+    if (limit > 0) {
+        const struct lk_random4 r =
+            lk_random(seed, LK_RANDOM_INIT, stream, (uint64_t)e / DRAWN);
+        for (int i = 0; i < DRAWN; i++)
+            values[i] = (2 * lk_random_unit(r.v[i]) - 1) * limit;
+        return;
+    }
+    for (int i = 0; i < DRAWN; i++)
+        values[i] = spec->init == LK_INIT_FORGET_GATE ? (e + i) / (spec->shape.dim[0] / 4) == 1
+                    : spec->init == LK_INIT_QUARTER   ? 0.25
+                                                      : spec->init == LK_INIT_ONES;
+}
+
+/* Of uniform first values the largest; 0: they are not drawn. */
+static double limit_of(const struct lk_param_spec *spec)
+{
+    if (spec->init == LK_INIT_UNIFORM)
+        return 0.05;
+    return spec->init == LK_INIT_GLOROT_UNIFORM
+               ? sqrt(6.0 / (double)(spec->fan_in + spec->fan_out))
+               : 0;
 }
 
 static enum lk_status init_param(struct lk_replica *replica, int index, uint64_t seed,
                                  void *values)
 {
     const struct lk_param *param = &replica->params[index];
-    double *matrix = NULL;
+    const double limit = limit_of(&param->spec);
+    double *matrix = NULL, drawn[DRAWN] = {0};
     if (param->spec.init == LK_INIT_ORTHOGONAL)
         LK_TRY(lk_make_orthogonal(param->spec.shape.dim[0], param->spec.shape.dim[1], seed,
                                   (uint32_t)index, &matrix));
     for (int64_t e = 0; e < param->count; e++) {
-        const double value =
-            matrix ? matrix[e] : initial(&param->spec, seed, (uint32_t)index, e);
+        if (!matrix && e % DRAWN == 0)
+            initial(&param->spec, limit, seed, (uint32_t)index, e, drawn);
+        const double value = matrix ? matrix[e] : drawn[e % DRAWN];
         if (replica->config.real == LK_F64)
             ((double *)values)[e] = value;
         else

@@ -91,7 +91,8 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     struct lk_layer *layer = setup->state = memory;
     LK_TRY(lk_conv2d_shape(setup->options, &setup->shapes.x[0], &shape));
     const struct lk_product_setup of = setup_of(setup, problem, sizeof problem);
-    const struct lk_layer_wants wants = lk_op_wants(setup);
+    struct lk_layer_wants wants = lk_op_wants(setup);
+    wants.weights_stay = setup->weights_stay;
     LK_TRY(lk_layer_prepare(&of, &shape, &wants, layer));
     setup->gates_dx[0] = layer->gates_dx;
     setup->workspace_bytes = layer->workspace_bytes;
@@ -186,7 +187,7 @@ static bool absorb_function(struct lk_conv2d_options *o, const char *next,
 }
 
 /* A batch normalization, then a sum, then a function, each of which may be missing. */
-static bool absorb_planes(void *options, const char *next, const char *next_options)
+static bool absorb_forward(void *options, const char *next, const char *next_options)
 {
     struct lk_conv2d_options *o = options;
     if (o->pool || o->activation != LK_NO_ACTIVATION || o->silu)
@@ -218,4 +219,4 @@ const struct lk_op lk_op_conv2d = {.name = "conv2d",
                                    .device_choice = device_choice,
                                    .planes = LK_PLANES_KNOWN,
                                    .absorb = absorb,
-                                   .absorb_planes = absorb_planes};
+                                   .absorb_forward = absorb_forward};

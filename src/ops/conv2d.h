@@ -12,7 +12,7 @@ struct lk_conv2d_options {
     char padding[LK_PADDING_BYTES];
     bool bias, pool;
     int activation;  /* ops/activation.h */
-    bool norm, adds; /* what it took over in plane tiles: batch normalization and a sum */
+    bool norm, adds; /* what it took over outside training: batch normalization and a sum */
     double epsilon;
     double most; /* of the relu that it took over there; 0: any */
     bool silu;   /* took one over there */

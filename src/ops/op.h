@@ -67,6 +67,7 @@ struct lk_op_setup {
     bool stores_half;        /* activations and their gradients are stored as halves, except
                               * the output of a loss; real is LK_F32 */
     bool training;           /* backward will be called; dropout drops */
+    bool weights_stay;       /* what is packed of them serves many runs */
     bool lists_rows; /* dw[0] of a table is a row list of samples' steps (tensor/row_list.h) */
     bool wants_dx[LK_MOST_INPUTS], wants_dw;
     bool asks_gate[LK_MOST_INPUTS]; /* x[i] ends in a relu: backward should write 0 to
@@ -74,8 +75,7 @@ struct lk_op_setup {
     bool dy_is_gated;               /* dy is 0 already where y is not > 0: backward gets no y */
     uint64_t seed;                  /* of the run */
     uint32_t stream;                /* this node's own stream of random numbers */
-    struct lk_arena *arena;         /* lives as long as the prepared operation, and keeps its
-                                     * kernels */
+    struct lk_arena *arena;     /* lives as long as what is prepared, and keeps its kernels */
     struct lk_choices *choices; /* of algorithms, for devices of this kind; NULL: direct sums */
 
     bool gates_dx[LK_MOST_INPUTS]; /* backward does what asks_gate[i] asked for */
@@ -142,8 +142,8 @@ struct lk_op {
     /* (optional) Choice number `index` of those that prepare makes; false past the last. */
     bool (*choice)(const struct lk_op_setup *setup, int index, struct lk_choice *choice);
 
-    /* (optional) A choice that is made once for the device, such as the tiles of a library, on
-     * which the speed of some candidates depends. False: there is none. */
+    /* (optional) A choice made once for the device, such as a library's tiles, on which the
+     * speed of some candidates depends. False: there is none. */
     bool (*device_choice)(const struct lk_op_setup *setup, struct lk_choice *choice);
 
     /* (optional) Fuses the operation `next`, the only reader of this one's output, into this
@@ -152,9 +152,9 @@ struct lk_op {
      * become inputs of this one, and infer is called again. False: it cannot. */
     bool (*absorb)(void *options, const char *next, const char *next_options);
 
-    /* (optional) As absorb, in plane tiles alone: this one's output may be any input of `next`,
-     * whose parameters become further ones of this one. */
-    bool (*absorb_planes)(void *options, const char *next, const char *next_options);
+    /* (optional) As absorb, outside training: this one's output may be any input of `next`,
+     * whose parameters become further ones. */
+    bool (*absorb_forward)(void *options, const char *next, const char *next_options);
 };
 
 /* All operations; ends with NULL. Made from the list in meson.build. */

@@ -83,13 +83,6 @@ static enum lk_status make_kernel(struct lk_device *device, struct lk_optimizer 
     return lk_kernel_create(device, &spec, &optimizer->kernel);
 }
 
-static size_t scaling_offset(const struct lk_optimizer *optimizer)
-{
-    const struct lk_optimizer_info *info = &optimizer->info;
-    const size_t bytes = (size_t)info->arrays * (size_t)info->stride * optimizer->real_bytes;
-    return (bytes + VIEW_ALIGN - 1) / VIEW_ALIGN * VIEW_ALIGN;
-}
-
 static enum lk_status make_state(struct lk_device *device, struct lk_optimizer *optimizer,
                                  int64_t count, bool has_ema)
 {
@@ -99,8 +92,9 @@ static enum lk_status make_state(struct lk_device *device, struct lk_optimizer *
     info->arrays = info->kind->arrays(info->options, info->array_names);
     if (has_ema)
         info->array_names[info->arrays++] = LK_EMA_ARRAY;
-    LK_TRY(lk_buffer_create(device, scaling_offset(optimizer) + VIEW_ALIGN, &info->state));
-    return lk_buffer_enqueue_fill(info->state, 0);
+    const size_t bytes = (size_t)info->arrays * (size_t)info->stride * optimizer->real_bytes;
+    info->scaling_at = (bytes + VIEW_ALIGN - 1) / VIEW_ALIGN * VIEW_ALIGN;
+    return lk_buffer_create_zeros(device, info->scaling_at + VIEW_ALIGN, &info->state);
 }
 
 /* Finds the kind of that name and parses its options, which the caller frees. */
@@ -189,8 +183,8 @@ enum lk_status lk_optimizer_scale_loss(struct lk_optimizer *optimizer, struct lk
     struct lk_optimizer_info *info = &optimizer->info;
     if (optimizer->real_bytes != sizeof(float))
         return lk_fail(LK_E_ARGUMENT, "the loss is scaled for float32 alone");
-    LK_TRY(lk_buffer_view(info->state, scaling_offset(optimizer),
-                          LK_LOSS_SCALE_NUMBERS * sizeof(float), &info->scaling));
+    LK_TRY(lk_buffer_view(info->state, info->scaling_at, LK_LOSS_SCALE_NUMBERS * sizeof(float),
+                          &info->scaling));
     return lk_scaling_create(device, how, info->scaling, &optimizer->scaling);
 }
 

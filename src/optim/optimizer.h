@@ -174,6 +174,7 @@ struct lk_optimizer_info {
     const struct lk_optimizer_kind *kind;
     const void *options;
     struct lk_buffer *state, *scaling; /* scaling NULL: the loss is not scaled */
+    size_t scaling_at;                 /* the byte of `state` at which it begins */
     int arrays;
     const char *array_names[LK_MOST_STATE_ARRAYS]; /* "m", "v"; the average of weights comes
                                                     * last: LK_EMA_ARRAY */

@@ -67,7 +67,8 @@ static enum lk_status create(struct lk_row_list *list, struct lk_device *device)
         list->sorted *= 2;
     LK_TRY(create_kernels(list, device));
     const int64_t reals = lk_elementwise_padded(list->all * list->table.units);
-    LK_TRY(lk_buffer_create(device, (size_t)list->sorted * sizeof(uint64_t), &list->key));
+    const int64_t keys = list->items == 1 ? 2 * list->sorted : list->sorted;
+    LK_TRY(lk_buffer_create(device, (size_t)keys * sizeof(uint64_t), &list->key));
     LK_TRY(lk_buffer_create(device, (size_t)(list->all + LK_PAD) * sizeof(int32_t),
                             &list->numbers));
     LK_TRY(lk_buffer_create(device, (size_t)reals * list->real_bytes, &list->sums));

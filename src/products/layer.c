@@ -42,6 +42,8 @@ static enum lk_status prepare_use(const struct lk_product_setup *setup, struct l
                                   struct lk_product_job *job, struct lk_layer_use *use)
 {
     job->product = use->way.product;
+    if (job->pass == LK_PASS_FORWARD && !setup->tiling.planes)
+        job->shape = job->product->finishes ? &layer->shape : &layer->bare;
     snprintf(job->blocking, sizeof job->blocking, "%s", use->way.blocking);
     job->is_gated =
         job->pass == LK_PASS_DATA && layer->wants.asks_gate && use->way.product->gates;
@@ -77,6 +79,25 @@ static struct lk_product_job job_of(const struct lk_layer *layer, enum lk_pass p
                                                    : gradient_of(&layer->shape, &layer->wants)};
 }
 
+/* What comes behind the sums of the forward pass. */
+static enum lk_status prepare_ending(const struct lk_product_setup *setup,
+                                     struct lk_layer *layer)
+{
+    layer->ending.shape = layer->shape;
+    return lk_ending_prepare(setup, layer->uses[LK_PASS_FORWARD].way.product, &layer->ending);
+}
+
+/* The sums alone, where more than a relu or a pool comes behind them. */
+static struct lk_product_shape bare_shape(const struct lk_product_shape *shape)
+{
+    struct lk_product_shape bare = *shape;
+    if (!lk_has_finish(shape))
+        return bare;
+    bare.norm = bare.adds = bare.relu = bare.silu = false;
+    bare.most = 0;
+    return bare;
+}
+
 /* `reals`: of the workspace, taken so far. */
 static enum lk_status prepare_pass(const struct lk_product_setup *setup, struct lk_layer *layer,
                                    enum lk_pass pass, int64_t *reals)
@@ -84,9 +105,14 @@ static enum lk_status prepare_pass(const struct lk_product_setup *setup, struct 
     struct lk_layer_use *use = &layer->uses[pass];
     struct lk_product_job job = job_of(layer, pass);
     job.first = *reals;
+    if (pass == LK_PASS_FORWARD) {
+        job.packed_first = lk_ending_reals(setup, &layer->shape);
+        job.weights_stay = layer->wants.weights_stay;
+    }
     LK_TRY(prepare_way(setup, layer, &job, use));
     *reals += (job.count + 15) / 16 * 16;
-    layer->packed_bytes += (size_t)job.packed * lk_dtype_bytes(setup->real);
+    layer->packed_bytes +=
+        (size_t)(job.packed_first + job.packed) * lk_dtype_bytes(setup->real);
     layer->gives_db |= job.gives_db && (!layer->expands || has_matrix_kernels(layer));
     return LK_OK;
 }
@@ -173,11 +199,14 @@ enum lk_status lk_layer_prepare(const struct lk_product_setup *setup,
 {
     int64_t reals = wants->kept;
     layer->shape = *shape;
+    layer->bare = bare_shape(shape);
     layer->wants = *wants;
     const struct lk_product_job job = {.shape = &layer->shape, .pass = LK_PASS_FORWARD};
     LK_TRY(lk_product_choose(setup, &job, &layer->uses[LK_PASS_FORWARD].way));
-    if (!wants->without_y)
+    if (!wants->without_y) {
         LK_TRY(prepare_pass(setup, layer, LK_PASS_FORWARD, &reals));
+        LK_TRY(prepare_ending(setup, layer));
+    }
     layer->workspace_bytes = (size_t)reals * lk_dtype_bytes(setup->real);
     return wants->training ? prepare_backward(setup, layer) : LK_OK;
 }
@@ -205,7 +234,10 @@ enum lk_status lk_layer_forward(const struct lk_product_setup *setup,
                                       .weights_are_new = run->weights_are_new,
                                       .workspace = run->workspace};
     memcpy(operands.norm, run->norm, sizeof operands.norm);
-    return enqueue(setup, layer, LK_PASS_FORWARD, &operands);
+    operands.norms = layer->ending.norms ? run->packed : NULL;
+    LK_TRY(lk_ending_begin(setup, &layer->ending, &operands));
+    LK_TRY(enqueue(setup, layer, LK_PASS_FORWARD, &operands));
+    return lk_ending_finish(setup, &layer->ending, &operands);
 }
 
 /* dz into the workspace, the bias gradient, or both. */

@@ -6,6 +6,7 @@
 #ifndef LK_PRODUCTS_LAYER_H
 #define LK_PRODUCTS_LAYER_H
 
+#include "products/ending.h"
 #include "products/expand.h"
 #include "products/matrix/matrix.h"
 #include "products/table.h"
@@ -16,6 +17,8 @@ struct lk_layer_wants {
     bool asks_gate;   /* dx should be 0 where x is not > 0 */
     bool dy_is_gated; /* dy is 0 where y is not > 0: backward gets no y */
     bool without_y;   /* forward will not be called */
+    bool weights_stay; /* outside training: what forward packs of them may be kept in
+                        * `packed` */
     int64_t kept;     /* reals at the beginning of the workspace, which the caller keeps for
                        * itself; a multiple of 16 */
 };
@@ -36,6 +39,8 @@ struct lk_layer {
 
     /* its own */
     struct lk_layer_use uses[LK_PASSES];
+    struct lk_product_shape bare; /* without what `ending` does behind the sums */
+    struct lk_ending ending;
     struct lk_expand expand;
     struct lk_matrix_transpose turn; /* for the kernels of matrices, in place of expand */
     bool expands;                    /* dz is made in the workspace */

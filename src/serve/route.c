@@ -236,7 +236,7 @@ static void tell_server(const struct visit *v)
 {
     send_constant(v,
                   "{\"name\": \"lockstep\", \"version\": \"" LK_VERSION "\", \"extensions\": "
-                  "[\"binary_tensor_data\"]}");
+                  "[\"binary_tensor_data\", \"classification\"]}");
 }
 
 static void tell_live(const struct visit *v)

@@ -28,7 +28,7 @@ struct lk_server {
     sem_t stop;
     atomic_bool ends;
     pthread_t watcher;
-    bool has_watcher, is_stuck;
+    bool has_watcher, is_stuck, log_fails, log_is_cut;
 };
 
 /* --- the access log -----------------------------------------------------------------------
@@ -42,6 +42,25 @@ static void print_time(char text[40])
     gmtime_r(&now.tv_sec, &day);
     const size_t used = strftime(text, 40, "%Y-%m-%dT%H:%M:%S", &day);
     snprintf(text + used, 40 - used, ".%03dZ", (int)(now.tv_nsec / 1000000));
+}
+
+/* Where the disk is full requests go on, and what is lost is told of once. A line that was cut
+ * short ends before the next one begins. */
+static void write_line(struct lk_server *server, const struct lk_text *line)
+{
+    pthread_mutex_lock(&server->log_mutex);
+    if (server->log_is_cut)
+        server->log_is_cut = fputc('\n', server->log) != '\n';
+    const size_t written =
+        server->log_is_cut ? 0 : fwrite(line->bytes, 1, line->used, server->log);
+    const bool fails = written < line->used;
+    if (fails && !server->log_fails)
+        lk_log(LK_LOG_WARNING, "lines of the access log '%s' are lost: %s",
+               server->options.access_log, strerror(errno));
+    clearerr(server->log);
+    server->log_is_cut |= fails && written > 0;
+    server->log_fails = fails;
+    pthread_mutex_unlock(&server->log_mutex);
 }
 
 static void log_request(struct lk_server *server, const struct lk_http_record *r)
@@ -62,11 +81,8 @@ static void log_request(struct lk_server *server, const struct lk_http_record *r
         lk_text_append(&line, ", \"model\": \"%s\", \"samples\": %lld", r->model,
                        (long long)r->samples);
     lk_text_append(&line, "}\n");
-    pthread_mutex_lock(&server->log_mutex);
     if (!line.failed)
-        fwrite(line.bytes, 1, line.used, server->log);
-    fflush(server->log);
-    pthread_mutex_unlock(&server->log_mutex);
+        write_line(server, &line);
     free(line.bytes);
 }
 
@@ -221,8 +237,10 @@ enum lk_status lk_server_open(const struct lk_serve_options *options, struct lk_
         LK_TRY_OUT(lk_config_read_batching(options->batching, &made->options));
     fill_options(&made->options);
     LK_TRY_OUT(read_token(made));
-    if (options->access_log)
+    if (options->access_log) {
         LK_TRY_OUT(lk_file_append(options->access_log, &made->log));
+        (void)setvbuf(made->log, NULL, _IONBF, 0); /* a line is written at once */
+    }
     LK_TRY_OUT(open_models(made));
     LK_TRY_OUT(start(made));
     *server = made;

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "device/expect.h"
 #include "team/async/async.h"
 #include "team/lockstep/ranks.h"
 #include "tensor/elementwise.h"
@@ -78,6 +79,14 @@ static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
     return LK_OK;
 }
 
+/* Kernels are compiled and checked before the planned memory is used. */
+static void expect_memory(const struct lk_worker *worker)
+{
+    for (int i = 0; i < lk_stepper_places(worker->stepper); i++)
+        lk_device_expect(worker->group[i],
+                         lk_replica_bytes(lk_stepper_replica_at(worker->stepper, i)).total);
+}
+
 /* Devices that have no room for a shard, and what the first of them lacks. */
 struct without_room {
     bool is_one[LK_MOST_TEAM];
@@ -89,6 +98,8 @@ static enum lk_status plan(void *context, struct lk_worker *worker)
 {
     struct without_room *without = context;
     const enum lk_status status = fit_stepper(worker, false);
+    if (status == LK_OK)
+        expect_memory(worker);
     if (status != LK_E_DEVICE_MEMORY)
         return status;
     without->is_one[worker->position] = true;
@@ -382,6 +393,8 @@ enum lk_status lk_team_build(struct lk_team *team)
 static enum lk_status close_device(void *context, struct lk_worker *worker)
 {
     (void)context;
+    for (int i = 0; i < LK_COUNT(worker->copies.list); i++)
+        lk_state_copy_clear(&worker->copies.list[i]);
     lk_stepper_destroy(worker->stepper);
     worker->stepper = NULL;
     for (int i = 0; i < worker->places; i++) {

@@ -81,6 +81,11 @@ LK_MUST_CHECK enum lk_status lk_team_begin(struct lk_team *team,
 LK_MUST_CHECK enum lk_status lk_team_end(struct lk_team *team, bool wants_stop,
                                          struct lk_team_result *result);
 
+/* The copy of the state after `step`, which copies_state of it asked for, once a later step is
+ * ended; stays until the next but one is begun. NULL: there is none, as its device is lost or
+ * there was no memory. */
+const struct lk_state_copy *lk_team_take_copy(struct lk_team *team, int64_t step);
+
 /* Updates that a full batch makes: 1 in lockstep. */
 int lk_team_updates_each(const struct lk_team *team);
 

@@ -142,6 +142,7 @@ enum lk_status lk_trainer_create_callbacks(struct lk_trainer *trainer)
         .own_count = is_first ? s->own_callback_count : 0,
         .each_param = each_param,
         .each_gradient = each_gradient,
+        .find_origin = lk_trainer_find_origin,
         .open_batches = open_batches,
         .trainer = trainer,
     };

@@ -24,4 +24,13 @@ LK_MUST_CHECK enum lk_status lk_trainer_open_callbacks(struct lk_trainer *traine
 LK_MUST_CHECK enum lk_status lk_trainer_obey(struct lk_trainer *trainer, bool is_agreed,
                                              bool saves, bool *wants_checkpoint);
 
+/* What a step is, by its number. */
+void lk_trainer_describe_step(void *trainer, int64_t number, struct lk_team_step *step);
+
+/* Says with which operation it began that numbers of `step`, one of the last, are not finite;
+ * "": that is not known. No step may be on its way, and none may follow: the devices' state is
+ * that of another step then. */
+LK_MUST_CHECK enum lk_status lk_trainer_find_origin(void *trainer, int64_t step, char *text,
+                                                    size_t bytes);
+
 #endif

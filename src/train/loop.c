@@ -18,7 +18,7 @@ static struct lk_team_step *step_of(struct lk_trainer *trainer, int64_t number)
     return &trainer->steps[number % LK_COUNT(trainer->steps)];
 }
 
-static void describe_step(void *context, int64_t number, struct lk_team_step *step)
+void lk_trainer_describe_step(void *context, int64_t number, struct lk_team_step *step)
 {
     const struct lk_trainer *trainer = context;
     double lr = lk_lr_schedule_rate(&trainer->schedule, trainer->rate, number);
@@ -33,10 +33,21 @@ static void describe_step(void *context, int64_t number, struct lk_team_step *st
     };
 }
 
-static enum lk_status begin_step(struct lk_trainer *trainer, int64_t number)
+static int64_t save_every(const struct lk_trainer *trainer)
+{
+    return lk_callbacks_save_every(trainer->callbacks, trainer->settings->checkpoint_every);
+}
+
+/* Before a state is copied the one before is on disk, so that the loss of one interval is the
+ * most that can happen. Training pauses after step `last`, and saves its state then. */
+static enum lk_status begin_step(struct lk_trainer *trainer, int64_t number, int64_t last)
 {
     struct lk_team_step *step = step_of(trainer, number);
-    describe_step(trainer, number, step);
+    lk_trainer_describe_step(trainer, number, step);
+    step->copies_state = number < last && lk_trainer_saves_in_passing(trainer) &&
+                         number % save_every(trainer) == 0;
+    if (step->copies_state)
+        LK_TRY(lk_trainer_settle(trainer));
     return lk_team_begin(trainer->team, step);
 }
 
@@ -141,7 +152,10 @@ static enum lk_status end_step(struct lk_trainer *trainer, int64_t number)
                              }));
     if (is_wished_to_stop(trainer) && lk_world_size(trainer->world) == 1)
         trainer->stop_after = lk_least(trainer->stop_after, number + 1);
-    return report_devices(trainer);
+    LK_TRY(report_devices(trainer));
+    LK_TRY(lk_trainer_save_copy(trainer));
+    LK_TRY(lk_trainer_settle_if_over(trainer));
+    return step->copies_state ? lk_trainer_note_copy(trainer) : LK_OK;
 }
 
 /* Begins steps up to `last` as long as the devices want more. */
@@ -152,7 +166,8 @@ static enum lk_status begin_steps(struct lk_trainer *trainer, int64_t *begun, in
         LK_TRY(lk_team_wants(trainer->team, &wants));
         if (!wants)
             break;
-        LK_TRY(begin_step(trainer, ++*begun));
+        ++*begun;
+        LK_TRY(begin_step(trainer, *begun, last));
     }
     return LK_OK;
 }
@@ -174,9 +189,9 @@ static enum lk_status run_steps(struct lk_trainer *trainer, int64_t last)
     int64_t begun = trainer->done + 1;
     trainer->last_finish = lk_seconds();
     trainer->last_ended = 0;
-    LK_TRY(begin_step(trainer, begun));
+    LK_TRY(begin_step(trainer, begun, last));
     while (trainer->done < last) {
-        if (is_asked_to_stop(trainer) || is_due_by_clock(trainer) ||
+        if (is_asked_to_stop(trainer) || is_due_by_clock(trainer) || trainer->saves_late ||
             lk_seconds() - trainer->snapshot_at > SNAPSHOT_SECONDS)
             last = begun;
         last = lk_least(last, trainer->stop_after);
@@ -197,8 +212,7 @@ static int64_t next_multiple(int64_t done, int64_t of)
 /* The step after which something else has to happen. */
 static int64_t next_stop(const struct lk_trainer *trainer)
 {
-    const int64_t every =
-        lk_callbacks_save_every(trainer->callbacks, trainer->settings->checkpoint_every);
+    const int64_t every = lk_trainer_saves_in_passing(trainer) ? 0 : save_every(trainer);
     const int64_t evaluates =
         lk_eval_period_steps(&trainer->eval_period, trainer->steps_per_epoch);
     int64_t stop = next_multiple(trainer->done, trainer->steps_per_epoch);
@@ -301,9 +315,8 @@ static enum lk_status evaluate(struct lk_trainer *trainer, bool is_saved)
 
 static bool saves_now(const struct lk_trainer *trainer)
 {
-    const int64_t every =
-        lk_callbacks_save_every(trainer->callbacks, trainer->settings->checkpoint_every);
-    return trainer->done == trainer->total_steps || must_stop(trainer) ||
+    const int64_t every = save_every(trainer);
+    return trainer->done == trainer->total_steps || must_stop(trainer) || trainer->saves_late ||
            trainer->done % (every > 0 ? every : trainer->steps_per_epoch) == 0;
 }
 
@@ -323,6 +336,7 @@ static enum lk_status pause_steps(struct lk_trainer *trainer)
 {
     const bool ends = trainer->done == trainer->total_steps, saves = saves_now(trainer);
     bool is_wished = false;
+    lk_trainer_drop_copy(trainer);
     LK_TRY(lk_trainer_settle(trainer));
     trainer->is_due = is_due(trainer);
     const bool follows = lk_trainer_follows(trainer);
@@ -395,7 +409,7 @@ static enum lk_status give_up(struct lk_trainer *trainer, enum lk_status status)
 
 enum lk_status lk_trainer_run(struct lk_trainer *trainer)
 {
-    lk_team_set_steps(trainer->team, describe_step, trainer);
+    lk_team_set_steps(trainer->team, lk_trainer_describe_step, trainer);
     LK_TRY(lk_team_set_profile(trainer->team, trainer->profile));
     enum lk_status status = run(trainer);
     const bool is_lost = status == LK_E_DEVICE || lk_team_left(trainer->team) == 0;

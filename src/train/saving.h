@@ -2,7 +2,17 @@
 #ifndef LK_TRAIN_SAVING_H
 #define LK_TRAIN_SAVING_H
 
+#include "model/checkpoint/checkpoint.h"
 #include "train/trainer_internal.h"
+
+/* A state in host memory. */
+struct lk_saved {
+    struct lk_checkpoint about;
+    struct lk_snapshot *snapshot;        /* NULL: the devices' part is still to come */
+    char *choices, *plateau, *callbacks; /* which both borrow */
+    struct lk_team_counts counts;        /* while it is still to come */
+};
+void lk_saved_destroy(struct lk_saved *saved);
 
 /* Keeps the state after trainer->done steps in host memory, where there is a run directory. No
  * step may be on its way, here and below. */
@@ -14,6 +24,27 @@ LK_MUST_CHECK enum lk_status lk_trainer_save(struct lk_trainer *trainer);
 /* Begins to write it, on a thread, while training goes on. Where it cannot be written this is
  * said, and the ones before stay. */
 LK_MUST_CHECK enum lk_status lk_trainer_begin_to_save(struct lk_trainer *trainer);
+
+/* --- in passing: the state is copied on its way, while the next step runs already ------- */
+
+/* Whether steps after which nothing but a checkpoint is due are begun with copies_state. */
+bool lk_trainer_saves_in_passing(const struct lk_trainer *trainer);
+
+/* After such a step: notes what belongs to its state beside what is on the device. */
+LK_MUST_CHECK enum lk_status lk_trainer_note_copy(struct lk_trainer *trainer);
+
+/* After each step: where the copy is there by now, it becomes the state in host memory; save
+ * begins to write it as well. Where it is lost, trainer->saves_late. */
+LK_MUST_CHECK enum lk_status lk_trainer_take_copy(struct lk_trainer *trainer, bool *is_taken);
+LK_MUST_CHECK enum lk_status lk_trainer_save_copy(struct lk_trainer *trainer);
+
+/* Forgets what was noted: no later step is begun. */
+void lk_trainer_drop_copy(struct lk_trainer *trainer);
+
+/* As lk_trainer_settle() if that does not wait. */
+LK_MUST_CHECK enum lk_status lk_trainer_settle_if_over(struct lk_trainer *trainer);
+
+/* --- all of them ------------------------------------------------------------------------ */
 
 /* Waits until that is done, and reports it. Call it before anything reads or removes files of
  * checkpoints. */

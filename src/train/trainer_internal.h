@@ -60,6 +60,9 @@ struct lk_trainer {
                                  * stepper */
     struct lk_saved *state; /* the last one in host memory, which is saved as a checkpoint if no
                              * device is left; NULL: none */
+    struct lk_saved *passing;   /* what was noted of a state that is being copied; NULL: none */
+    bool has_no_copies;         /* no memory for such */
+    bool saves_late;            /* one was lost: a checkpoint is due as soon as can be */
     struct lk_writing *writing; /* a checkpoint that is on its way to disk; NULL: none */
     double snapshot_at;         /* lk_seconds() */
     struct lk_profile *profile; /* NULL: none is asked for */

@@ -1,6 +1,8 @@
 """lockstep import makes of ONNX models what computes the same, and refuses others by name."""
 import importlib.util
 import os
+import re
+import struct
 import subprocess
 import sys
 import unittest
@@ -8,6 +10,7 @@ import unittest
 import packages
 
 packages.want('onnx', 'onnxruntime')
+import npy
 import program  # takes the program's name from the arguments
 from recorded import RecordedTest
 
@@ -84,6 +87,44 @@ class Computes(OnnxTest):
         self.assertIn('x0: {shape: [10, 16], type: float32}', text)
         self.assertEqual(text.count('matmul: {'), 2)
         self.assertGreaterEqual(text.count('dense: {'), 3)
+
+    def rows(self, nodes, batch, expected, *constants):
+        """Imports a model of rows of three, and computes it on two of them."""
+        self.put('m.onnx', model(nodes, *constants, inputs=[port('x', batch, 3)]))
+        self.run_program('import', 'm.onnx', '-o', 'm', '--force')
+        npy.write(self.path('x.npy'), '<f4', (2, 3), [1, 2, 3, 4, 5, 7])
+        done = self.run_program('run', 'm', '--input', 'x=x.npy', '--output', 'values',
+                                '--force')
+        file = re.search(r'^(.*\.npy) ', done.stdout, re.M)[1]
+        self.assertEqual(list(npy.read(self.path(file))[1]), expected)
+
+    def test_places_counted_from_those_of_the_first_sample(self):
+        row = node('Reshape', ['x', 'all'], ['row'])
+        take = node('Gather', ['row', 'places'], ['y'])
+        back = [3, 2, 1, 7, 5, 4]
+        self.rows([node('Shape', ['x'], ['n1'], ('end', 1)), node('Squeeze', ['n1'], ['n']),
+                   node('Range', ['zero', 'n', 'one'], ['r']),
+                   node('Mul', ['r', 'three'], ['r3']),
+                   node('Unsqueeze', ['r3', 'last'], ['column']),
+                   node('Add', ['column', 'back'], ['places']), row, take], 0, back,
+                  constant('zero', [0], []), constant('one', [1], []),
+                  constant('three', [3], []), constant('last', [1]),
+                  constant('back', [2, 1, 0], [1, 3]), constant('all', [-1]))
+        self.rows([row, take], 2, back, constant('all', [-1]),
+                  constant('places', [2, 1, 0, 5, 4, 3], [2, 3]))
+        for places in [2, 1, 0, 2, 1, 0], [2, 1, 0, 5, 4, 2]:  # of other samples
+            self.refuse("node 'node_Gather' (Gather)", model(
+                [row, take], constant('all', [-1]), constant('places', places, [2, 3]),
+                inputs=[port('x', 2, 3)]))
+
+    def test_constants_repeated_for_each_sample_of_a_fixed_batch(self):
+        values = [3, 1, 2]
+        floats = message((1, 2), (1, 3), (2, 1), (4, struct.pack('<6f', *values, *values)),
+                         (8, 'c'))
+        self.rows([node('Add', ['x', 'c'], ['y'])], 2, [4, 3, 5, 7, 6, 9], (5, floats))
+        floats = message((1, 2), (1, 3), (2, 1), (4, struct.pack('<6f', *range(6))), (8, 'c'))
+        self.refuse("node 'node_Add' (Add)", model(
+            [node('Add', ['x', 'c'], ['y'])], (5, floats), inputs=[port('x', 2, 3)]))
 
     def test_recorded_models(self):
         for name in NAMES:

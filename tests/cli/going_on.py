@@ -94,6 +94,22 @@ class GoingOnTest(ProgramTest):
         self.put('net.yaml', net.replace('name: tiny', 'name: other').replace('12', '13'))
         self.refused(2, "holds another model ('tiny', asked for is 'other')", *command)
 
+    def test_from_a_copy_made_in_passing(self):
+        """A checkpoint is copied while the next step runs. Where its device is lost
+        then, the state is saved as soon as it can be; a run goes on from either."""
+        options = ['--shards', '4', '--device', '0*2', '--checkpoint-every', '5', '--val',
+                   'off', '--epochs', '9', '--run']
+        self.train(*options, 'whole', '--steps', '18')
+        for fails, first in ('', 5), ('0:6', 7):
+            with self.subTest(fails):
+                self.train(*options, 'run', '--steps', '8', '--fresh',
+                           environment={'LOCKSTEP_FAIL': fails})
+                saved = [e['step'] for e in self.events('run', 'checkpoint')]
+                self.assertEqual(saved, [first, 8])
+                os.remove(self.path('run/checkpoints/step-00000008.safetensors'))
+                self.train(*options, 'run', '--steps', '18')
+                self.assertEqual(self.sha256('run'), self.sha256('whole'))
+
 
 if __name__ == '__main__':
     main()

@@ -67,6 +67,7 @@ class Interrupt(ProgramTest):
         """The trainer waits for somebody to read its events."""
         running = self.train()
         self.addCleanup(running.stderr.close)
+        fcntl.fcntl(running.stdout, fcntl.F_SETPIPE_SZ, 4096)
         self.until(running, 'step')
         time.sleep(1)
         self.ends_at_the_second(running)

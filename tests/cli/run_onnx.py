@@ -22,7 +22,12 @@ CASES = (
     'test_abs', 'test_add_bcast', 'test_argmax_keepdims_example_select_last_index',
     'test_attention_4d', 'test_attention_4d_gqa_expanded', 'test_averagepool_3d_default',
     'test_basic_conv_without_padding',
-    'test_batchnorm_example', 'test_cast_FLOAT_to_FLOAT16', 'test_clip_example',
+    'test_batchnorm_example', 'test_bitshift_right_int8_shift_ge_width',
+    'test_bitwise_xor_i16_4d', 'test_cumprod_2d_axis_0', 'test_dequantizelinear_axis',
+    'test_dynamicquantizelinear', 'test_lppool_2d_dilations',
+    'test_qlinearmatmul_3D_uint8_float32', 'test_quantizelinear_axis',
+    'test_reduce_max_empty_set', 'test_split_zero_size_splits_opset18',
+    'test_top_k_smallest', 'test_cast_FLOAT_to_FLOAT16', 'test_clip_example',
     'test_concat_3d_axis_1', 'test_conv_with_strides_and_asymmetric_padding',
     'test_convtranspose_1d', 'test_cumsum_2d_axis_0', 'test_depthtospace_example',
     'test_einsum_batch_matmul', 'test_expand_dim_changed', 'test_gather_elements_1',
@@ -94,6 +99,15 @@ class Compares(RunTest):
                   [([2, 3], [1, 2, 3, 4, 5, 6])], [([3], [5, 7, 9])], make.constant('a', [0]))
         self.compare()
         self.case([make.node('Exp', ['x'], ['y'])], [([], [0])], [([], [1])])
+        self.compare()
+
+    def test_weights_that_are_one_number(self):
+        """More of them than any constant that is written out may have."""
+        value = make.message((5, make.message((1, 'value'), (20, 4), (5, tensor([1], [0.5])))))
+        self.case([make.node('ConstantOfShape', ['s'], ['w']) + value,
+                   make.node('Gemm', ['x', 'w'], ['y'])],
+                  [([1, 4096], [0.25, 2] + [0] * 4094)], [([1, 2048], [1.125] * 2048)],
+                  make.constant('s', [4096, 2048]))
         self.compare()
 
     def test_files_that_lie(self):

@@ -1,6 +1,7 @@
 """lockstep serve and bundles: real requests over sockets, good and bad, one and many, and what
 `lockstep predict` says of the same samples."""
 import base64
+import gzip
 import http.client
 import json
 import math
@@ -15,6 +16,7 @@ import tempfile
 import threading
 import time
 import unittest
+import zlib
 
 import program  # takes the program's name from the arguments
 import records
@@ -282,6 +284,93 @@ class Routes(ServingTest):
             status, found = server.post('/v2/models/tiny/infer', head.encode() + files, **{
                 'Inference-Header-Content-Length': str(len(head))})
             self.near(found['outputs'][0]['data'], expected)
+
+    def test_kserve_classification(self):
+        """The extension: of each sample the likeliest classes, as texts."""
+        expected = self.predicted(self.model)
+        ranked = sorted(range(10), key=lambda i: -expected[i])
+        with self.serve() as server:
+            about = json.loads(server.get('/v2/models/tiny')[1])
+            name, out = about['inputs'][0]['name'], about['outputs'][0]['name']
+            tensor = {'name': name, 'shape': [2, 28, 28, 1], 'datatype': 'UINT8',
+                      'data': [self.pixels] * 2}
+
+            def ask(**parameters):
+                status, headers, body = server.ask('POST', '/v2/models/tiny/infer', json.dumps({
+                    'inputs': [tensor], 'outputs': [{'name': out, 'parameters': parameters}]}))
+                self.assertEqual(status, 200, body)
+                length = int(headers.get('Inference-Header-Content-Length', len(body)))
+                return json.loads(body[:length])['outputs'][0], body[length:]
+
+            def check(texts, count):
+                self.assertEqual(len(texts), 2 * count)
+                for place, text in enumerate(texts):
+                    value, index = text.split(':')[:2]
+                    self.assertEqual(int(index), ranked[place % count])
+                    self.near([float(value)], [expected[int(index)]])
+
+            found, _ = ask(classification=3)
+            self.assertEqual((found['datatype'], found['shape']), ('BYTES', [2, 3]))
+            check(found['data'], 3)
+            found, binary = ask(classification=2, binary_data=True)
+            self.assertEqual(found['parameters']['binary_data_size'], len(binary))
+            texts = []
+            while binary:
+                length = struct.unpack('<I', binary[:4])[0]
+                texts.append(binary[4:4 + length].decode())
+                binary = binary[4 + length:]
+            check(texts, 2)
+            self.assertEqual(ask(classification=1000)[0]['shape'], [2, 10])
+            for wrong in (0, -1, 1.5, 1e300, True, '3'):
+                status, found = server.post('/v2/models/tiny/infer', {
+                    'inputs': [tensor],
+                    'outputs': [{'name': out, 'parameters': {'classification': wrong}}]})
+                self.assertEqual(status, 400, found)
+
+    def test_compressed_bodies(self):
+        body = json.dumps({'instances': [self.pixels]}).encode()
+        expected = self.predicted(self.model)
+        path = '/v1/models/tiny:predict'
+        with self.serve('--max-body', '1', 'tiny=' + self.model) as server:
+            for how, packed in (('gzip', gzip.compress(body)), ('deflate', zlib.compress(body)),
+                                ('x-gzip', gzip.compress(body)), ('identity', body)):
+                status, found = server.post(path, packed, **{'Content-Encoding': how})
+                self.assertEqual(status, 200, found)
+                self.near(found['predictions'][0], expected)
+            for status, how, packed in (
+                    (415, 'br', body), (400, 'gzip', body), (400, 'deflate', b''),
+                    (400, 'gzip', gzip.compress(body)[:-9]),
+                    (400, 'gzip', gzip.compress(b' ' * (2 << 20) + body))):
+                self.assertEqual(server.post(path, packed, **{'Content-Encoding': how})[0],
+                                 status, how)
+
+    @unittest.skipUnless(os.environ.get('LOCKSTEP_ONNX') == 'yes', 'built without protobuf-c')
+    def test_onnx(self):
+        """A file is a model, and a folder's model.onnx a version, with the file's own order."""
+        expected = self.predicted(self.model)
+        os.makedirs(self.path('net/1'))
+        os.makedirs(self.path('net/2'))
+        self.run_program('export', self.model, '-o', 'plain.onnx')
+        self.run_program('export', self.model, '-o', 'net/1/model.onnx', '--preprocess')
+        self.run_program('export', self.kept + '/other', '-o', 'net/2/model.onnx',
+                         '--preprocess')
+        turned = [[[value / 255 for value, in row] for row in self.pixels]]
+        self.put('models', 'model_config_list { config { name: "net" base_path: "net" '
+                 'model_version_policy { all { } } } }')
+        with self.serve('plain.onnx', '--model-config-file', 'models') as server:
+            about = json.loads(server.get('/v2/models/plain')[1])['inputs'][0]
+            self.assertEqual((about['datatype'], about['shape']), ('FP32', [-1, 1, 28, 28]))
+            found = server.post('/v1/models/plain:predict', {'instances': [turned]})[1]
+            self.near(found['predictions'][0], expected)
+            status, found = server.post('/v1/models/plain:predict', self.image)
+            self.assertEqual(status, 400, found)
+            about = json.loads(server.get('/v2/models/net')[1])
+            self.assertEqual(about['versions'], ['2', '1'])
+            self.assertEqual(about['inputs'][0]['datatype'], 'UINT8')
+            self.assertEqual(about['inputs'][0]['shape'], [-1, 28, 28, 1])
+            for number, model in ((1, self.model), (2, self.kept + '/other')):
+                found = server.post(f'/v1/models/net/versions/{number}:predict', self.image)[1]
+                self.near(found['predictions'][0], self.predicted(model))
 
     def test_own_pages(self):
         with self.serve('--access-log', self.path('log'), 'tiny=' + self.model) as server:
@@ -744,7 +833,7 @@ class BadRequests(ServingTest):
         with self.serve() as server:
             self.refused(3, ['cannot listen', 'another port'], 'serve', 'a=' + self.model,
                          '--port', str(server.port))
-        self.refused(3, ["'net.onnx' is an ONNX model", 'lockstep run'], 'serve', 'net.onnx')
+        self.refused(3, 'net.onnx', 'serve', 'net.onnx')
 
     def test_several_devices(self):
         """Models take the devices in turn, and say the same on each."""

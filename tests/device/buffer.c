@@ -1,5 +1,6 @@
 /* Device memory, pinned memory, timestamps: what goes in comes out, and nothing outside. */
 #include "base/clock.h"
+#include "device/staging.h"
 #include "rig.h"
 #include "skip.h"
 
@@ -189,6 +190,35 @@ static void stages(void **state)
     lk_buffer_destroy(buffer);
 }
 
+/* What is enqueued behind a copy changes the buffer, and not what was copied. */
+static void copies_in_passing(void **state)
+{
+    (void)state;
+    enum { LARGE = 1 << 22 };
+    struct lk_staging *copy = NULL, *small = NULL;
+    struct lk_buffer *buffer = NULL;
+    assert_ok(lk_staging_create(device, LARGE, &copy));
+    assert_ok(lk_staging_create(device, LARGE - 1, &small));
+    assert_ok(lk_buffer_create(device, LARGE, &buffer));
+    assert_ok(lk_staging_enqueue_barrier(copy)); /* nothing on its way */
+    const uint8_t *came = lk_staging_memory(copy);
+    for (int round = 0; round < 8; round++) {
+        assert_ok(lk_buffer_enqueue_fill(buffer, (uint8_t)(2 * round)));
+        assert_ok(lk_staging_enqueue_copy(copy, buffer));
+        assert_ok(lk_staging_enqueue_barrier(copy));
+        assert_ok(lk_buffer_enqueue_fill(buffer, (uint8_t)(2 * round + 1)));
+        assert_ok(lk_staging_wait(copy));
+        int64_t wrong = 0;
+        for (int i = 0; i < LARGE; i++)
+            wrong += came[i] != 2 * round;
+        assert_int_equal(wrong, 0);
+    }
+    assert_fails(lk_staging_enqueue_copy(small, buffer), LK_E_ARGUMENT, "4194304 bytes");
+    lk_staging_destroy(small);
+    lk_staging_destroy(copy);
+    lk_buffer_destroy(buffer);
+}
+
 static void marks_time(void **state)
 {
     (void)state;
@@ -293,6 +323,7 @@ int main(int count, char **text)
         cmocka_unit_test(views),
         cmocka_unit_test(counts_bytes),
         cmocka_unit_test(stages),
+        cmocka_unit_test(copies_in_passing),
         cmocka_unit_test(marks_time),
         cmocka_unit_test(refuses_more_than_the_device_allows),
         cmocka_unit_test(survives_the_end_of_memory),

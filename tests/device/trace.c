@@ -2,6 +2,7 @@
 #include "device/trace.h"
 #include "base/clock.h"
 #include "device/opencl.h"
+#include "device/staging.h"
 #include "rig.h"
 
 #include "../scratch.h"

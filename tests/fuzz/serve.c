@@ -50,9 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (bytes < 2)
         return 0;
     const int reader = data[0] & 3;
-    struct lk_version version = {.served = &served,
-                                 .number = 1,
-                                 .signature = signature_of(data[0] & 4)};
+    struct lk_version version = {
+        .served = &served, .number = 1, .signature = signature_of(data[0] & 4)};
     /* of the last reader the second byte says how much is binary */
     const size_t binary = data[1] < bytes - 2 ? data[1] : bytes - 2;
     snprintf(length, sizeof length, "%zu", bytes - 2 - binary);
@@ -60,6 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
                                             .path = "",
                                             .peer = "",
                                             .content_type = "application/json",
+                                            .content_encoding = "",
                                             .header_length = reader == 3 ? length : "",
                                             .body = data + 2,
                                             .bytes = bytes - 2};

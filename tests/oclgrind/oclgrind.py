@@ -34,7 +34,8 @@ LOCAL = ["--local-mem-size", "1048576"]  # products of matrices ask for much of 
 PARTS = {
     "cpu": {"operations": ["--uninitialized", *LOCAL, *FOUR], "networks": FOUR},
     "gpu": {"operations": ["--uninitialized", *FOUR], "networks": FOUR,
-            "wide": ["--uninitialized", "--max-wgsize", "64"]},
+            "wide": ["--uninitialized", "--max-wgsize", "64"],
+            "endings": ["--max-wgsize", "64"]},
 }  # fmt: skip
 
 
@@ -46,8 +47,10 @@ LEFT_OUT = "left out: products/library (between the kernels of clFFT and CLBlast
 
 # What the cases reach in one class alone: walks over all steps in one launch, and sums of a
 # layer norm's fused gradients, are for CPUs; of small sizes CPUs need no other. Convolutions
-# with strides have a kernel of their own on CPUs.
+# with strides have a kernel of their own on CPUs; bias gradients of matrices have one on GPUs,
+# as has what comes behind sums, which on CPUs only those of libraries leave to it.
 ONE_CLASS = {
+    "dense_bias": "gpu", "ending_finish": "gpu",
     "conv2d_strided": "cpu",
     "layer_norm_total_lanes": "cpu", "recurrent_forward": "cpu", "recurrent_backward": "cpu",
     "layer_norm_total": "gpu", "recurrent_begin": "gpu", "recurrent_step": "gpu",

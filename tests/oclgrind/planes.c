@@ -1,5 +1,6 @@
 /* Runs the kernels of plane tiles: an image of bytes and one of numbers, joined; convolutions
- * with edges, strides, gaps and groups; every pool; what reads an image as a vector. */
+ * with edges, strides, gaps and groups; every pool; what reads an image as a vector. The
+ * same network in batch tiles, where convolutions take over what is behind them, too. */
 #include "oclgrind/planes.h"
 
 #include "base/fail.h"
@@ -53,7 +54,7 @@ static void fill(struct lk_replica *replica, const struct network *net)
 }
 
 static enum lk_status run_with(struct lk_device *device, const struct network *net,
-                               const char *algorithm)
+                               const char *algorithm, bool few_samples)
 {
     struct lk_replica *replica = NULL;
     struct lk_replica_config config = {.device = device,
@@ -61,7 +62,7 @@ static enum lk_status run_with(struct lk_device *device, const struct network *n
                                        .batch = SAMPLES,
                                        .shards = 1,
                                        .real = LK_F32,
-                                       .few_samples = true};
+                                       .few_samples = few_samples};
     enum lk_status status;
     LK_TRY(lk_choices_create(LK_MATH_NORMAL, &config.choices));
     LK_TRY_OUT(lk_choices_prefer(config.choices, algorithm));
@@ -79,16 +80,30 @@ out:
     return status;
 }
 
-enum lk_status run_planes(struct lk_device *device)
+static enum lk_status run_all(struct lk_device *device, int count,
+                              const char *const *algorithms, bool few_samples)
 {
-    static const char *const algorithms[] = {"planes direct", "winograd2", "winograd4"};
     struct network net = {0};
     enum lk_status status;
     LK_TRY_OUT(lk_graph_create(&net.graph));
     LK_TRY_OUT(make_network(&net));
-    for (int i = 0; i < 3; i++)
-        LK_TRY_OUT(run_with(device, &net, algorithms[i]));
+    for (int i = 0; i < count; i++)
+        LK_TRY_OUT(run_with(device, &net, algorithms[i], few_samples));
 out:
     lk_graph_destroy(net.graph);
-    return status == LK_OK ? LK_OK : lk_fail_within(status, "images in plane tiles");
+    return status == LK_OK ? LK_OK : lk_fail_within(status, "a network that is not trained");
+}
+
+enum lk_status run_planes(struct lk_device *device)
+{
+    static const char *const planes[] = {"planes direct", "winograd2", "winograd4"};
+    static const char *const tiles[] = {"direct", "winograd2"};
+    LK_TRY(run_all(device, LK_COUNT(planes), planes, true));
+    return run_all(device, LK_COUNT(tiles), tiles, false);
+}
+
+enum lk_status run_endings(struct lk_device *device)
+{
+    static const char *const gemm[] = {"gemm"};
+    return run_all(device, LK_COUNT(gemm), gemm, false);
 }

@@ -23,6 +23,7 @@ static const struct subject {
     {"strides", 1, 6, 10, 9, 8, 3, 1, 2, false, false},
     {"depthwise", 6, 1, 1, 7, 6, 3, 1, 1, false, false},
     {"matrix", 1, 30, 21, 1, 1, 1, 0, 1, true, false},
+    {"small matrix", 1, 3, 5, 1, 1, 1, 0, 1, true, false},
     {"planes matrix", 1, 30, 150, 1, 1, 1, 0, 1, true, true},
     {"planes few units", 1, 30, 5, 1, 1, 1, 0, 1, true, true},
     {"planes", 1, 20, 50, 8, 8, 3, 1, 1, false, true},

@@ -16,7 +16,7 @@ IMAGES = {'mlp': None, 'fashion-convnet': None, 'vgg16': 32, 'vgg19': 32, 'vgg16
           'efficientnet-b0': 32, 'xception': 71, 'inception-v3': 75, 'densenet121': 32,
           'squeezenet': 32, 'amoebanet-d': 32}
 FEWER = {'amoebanet-d': ['--set', 'cells=3', '--set', 'filters=32'],
-         'gpt-small': ['--set', 'blocks=2', '--set', 'input=[64]']}
+         'gpt-small': ['--set', 'blocks=2', '--set', 'length=64']}
 WORDS = ['red', 'blue', 'green', 'sky', 'tree', 'ant', 'house', 'far']
 
 

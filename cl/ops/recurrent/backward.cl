@@ -15,22 +15,10 @@
  */
 #include "lib/real.cl"
 #include "ops/recurrent/state.cl"
+#include "ops/recurrent/pack.cl"
 
 #define LAST_GATES (KIND == GRU_BEFORE ? 2 : GATES) /* of the sums that make dh */
 #define D_SLOT 3
-
-/* packed[block][column][UNITS] of `count` columns; past the last unit that one again. */
-INLINE void pack_columns(__global const real *u, __global real *to, int units, int first,
-                         int count, int block)
-{
-    to += (size_t)block * count * UNITS;
-    for (int v = 0; v < UNITS; v++) {
-        __global const real *from =
-            u + (size_t)min(block * UNITS + v, units - 1) * GATES * units + first;
-        for (int c = PART; c < count; c += PARTS)
-            to[(size_t)c * UNITS + v] = from[c];
-    }
-}
 
 KERNEL void recurrent_pack(__global const real *restrict u, __global real *restrict workspace,
                            struct lk_recurrent a)
@@ -160,17 +148,28 @@ INLINE void reset_block(const struct backward *b, int t, int block)
     }
 }
 
+/* Brings row number `row` of what the units from `first` on read and write in the next step. */
+INLINE void fetch(const struct backward *b, int t, int first, int row)
+{
+    const struct walk *w = &b->w;
+    const int next = w->a.backwards ? min(t + 1, w->a.steps - 1) : max(t - 1, 0);
+    if (row < KEPT)
+        HINT(PREFETCH, b->saved, kept_at(w, j, next, row), first);
+    else
+        HINT(PREFETCH_TO_WRITE, b->dz, at_step(w, j, next, GATES, row - KEPT), first);
+}
+
 /* Where there is no step dh stays, the sign of a zero too: ways that skip such steps give the
  * same bits. */
 INLINE void step_block(const struct backward *b, int t, int block)
 {
     const struct walk *w = &b->w;
-    const int units = w->a.units, first = block * UNITS;
+    const int units = w->a.units, first = block * UNITS, all = LAST_GATES * units;
     V s[UNITS][COLUMNS];
     UNROLL for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++) s[v][j] =
         DROP ? (V)0 : slot(w, 2)[in_slot(min(first + v, units - 1), j)];
-    multiply(b->packed + (size_t)block * UNITS * LAST_GATES * units, slot(w, D_SLOT),
-             LAST_GATES * units, UNITS, s);
+    MULTIPLY_FETCHING(KEPT + GATES, fetch(b, t, first, part),
+                      b->packed + (size_t)block * UNITS * all, slot(w, D_SLOT), all, UNITS, s);
     UNROLL for (int v = 0; v < UNITS; v++)
         UNROLL for (int j = 0; j < COLUMNS; j++) if (first + v < units)
     {

@@ -18,22 +18,11 @@
  */
 #include "lib/real.cl"
 #include "ops/recurrent/state.cl"
+#include "ops/recurrent/pack.cl"
 
 #define FIRST_GATES (KIND == GRU_BEFORE ? 2 : GATES) /* of the sums with h */
 #define FIRST_ROWS (FIRST_GATES * UNITS)
 #define MULTIPLIED(from) (DROP ? 5 + (from) : (from)) /* the slot of h that sums multiply */
-
-/* packed[block][k][gate][UNITS] of gates from `first` on; past the last unit that one again. */
-INLINE void pack_gates(__global const real *u, __global real *to, int units, int first,
-                       const int gates, int block)
-{
-    to += (size_t)block * units * gates * UNITS;
-    for (int k = PART; k < units; k += PARTS)
-        for (int g = 0; g < gates; g++)
-            for (int v = 0; v < UNITS; v++)
-                to[(k * gates + g) * UNITS + v] = u[((size_t)k * GATES + first + g) * units +
-                                                    min(block * UNITS + v, units - 1)];
-}
 
 KERNEL void recurrent_pack(__global const real *restrict u, __global real *restrict workspace,
                            struct lk_recurrent a)
@@ -59,10 +48,7 @@ INLINE struct forward forward_of(struct lk_recurrent a, __global real *workspace
 {
     const struct forward f = {walk_of(a, workspace, lengths, group),
                               (__global const S *)workspace,
-                              workspace + (size_t)a.packed_at * 16,
-                              bias,
-                              y,
-                              saved};
+                              workspace + (size_t)a.packed_at * 16, bias, y, saved};
     return f;
 }
 
@@ -153,6 +139,18 @@ INLINE void cell(const struct forward *f, int t, int from, int u, int j, const V
 #endif
 }
 
+/* Brings row number `row` of what the units from `first` on read and write. */
+INLINE void fetch(const struct forward *f, int t, int first, int row)
+{
+    const struct walk *w = &f->w;
+    if (row < FIRST_GATES)
+        HINT(PREFETCH, f->z, at_step(w, j, t, GATES, row), first);
+    else if (f->saved && row < FIRST_GATES + KEPT)
+        HINT(PREFETCH_TO_WRITE, f->saved, kept_at(w, j, t, row - FIRST_GATES), first);
+    else if (f->saved)
+        HINT(PREFETCH_TO_WRITE, f->saved, at_step(w, j, t, 1, 0), first);
+}
+
 INLINE void step_block(const struct forward *f, int t, int from, int block)
 {
     const int units = f->w.a.units, first = block * UNITS;
@@ -160,8 +158,9 @@ INLINE void step_block(const struct forward *f, int t, int from, int block)
     UNROLL for (int g = 0; g < FIRST_GATES; g++) UNROLL for (int v = 0; v < UNITS; v++)
         UNROLL for (int j = 0; j < COLUMNS; j++) s[g * UNITS + v][j] =
             start_of(f, t, g, min(first + v, units - 1), j);
-    multiply(f->packed + (size_t)block * units * FIRST_ROWS, slot(&f->w, MULTIPLIED(from)),
-             units, FIRST_ROWS, s);
+    MULTIPLY_FETCHING(FIRST_GATES + KEPT + 1, fetch(f, t, first + UNITS, part),
+                      f->packed + (size_t)block * units * FIRST_ROWS,
+                      slot(&f->w, MULTIPLIED(from)), units, FIRST_ROWS, s);
     UNROLL for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++)
     {
         V gate[FIRST_GATES];

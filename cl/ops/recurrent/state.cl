@@ -12,6 +12,7 @@
  * relu; BIAS: there is a recurrent bias; LENGTHS: samples have lengths; COLUMNS; UNITS; DROP:
  * h is dropped where it is multiplied.
  */
+#include "lib/hints.cl"
 #include "lib/tanh.cl"
 #include "ops/args.h"
 
@@ -173,3 +174,18 @@ INLINE void multiply(__global const real *packed, __global const V *h, int n, co
         }
     }
 }
+
+/* Hints at a row of the group's units from `first` on, where `at` tells the row of tile j. */
+#define HINT(hint, array, at, first)                                                           \
+    UNROLL for (int j = 0; j < COLUMNS; j++) UNROLL for (int v = 0; v < UNITS; v++)            \
+        hint((array) + (at) + ((first) + v) * PARTS)
+
+/* multiply() in as many parts as there are rows to be fetched, on a CPU: `fetch` brings row
+ * `part`, and the products hide that. */
+#define MULTIPLY_FETCHING(fetches, fetch, packed, h, n, rows, s)                               \
+    for (int part = 0, parts = VECTOR > 1 ? (fetches) : 1; part < parts; part++) {             \
+        const int from_k = (n)*part / parts, end_k = (n) * (part + 1) / parts;                 \
+        fetch;                                                                                 \
+        multiply((packed) + (size_t)from_k * (rows), (h) + in_slot(from_k, 0), end_k - from_k, \
+                 rows, s);                                                                     \
+    }

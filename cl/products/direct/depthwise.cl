@@ -3,7 +3,7 @@
  *
  *   conv2d_depthwise   DATA 0: y[c, i, j] = bias[c] + sum over r, s of w[r, s, c] *
  *                          x[c, i*STRIDE_Y + r*GAP_Y - PAD_Y, j*STRIDE_X + s*GAP_X - PAD_X],
- *                          then relu (RELU); taps outside the image are left out
+ *                          then what finish.cl says; taps outside the image are left out
  *                      DATA 1: y = dx and x = dz of that: dx[c, i, j] = sum over the r, s for
  *                          which (i + PAD_Y - r*GAP_Y) / STRIDE_Y and its like are whole
  *                      one chain of products in ascending order of r and s
@@ -15,17 +15,18 @@
  *
  * A block is COLUMNS pixels, a multiple of STRIDE_X. The compiler leaves out the taps outside
  * of the first and the last block. STREAM: outputs are written past the caches. GATED: they
- * are 0 where `gate`, of y's layout, is not above 0.
+ * are 0 where `gate`, of y's layout, is not above 0; ADDS: `gate` is what is added.
  *
  * Group ids: 0: run of rows_each rows, 1: channel, 2: tile; weights: 0: run of channels_each
  * channels, 1: part.
- * -D: TAPS_Y TAPS_X STRIDE_Y STRIDE_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W DATA RELU
- *     COLUMNS STREAM GATED
+ * -D: TAPS_Y TAPS_X STRIDE_Y STRIDE_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W DATA
+ *     COLUMNS STREAM GATED, those of finish.cl
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
 #include "lib/put.cl"
 #include "lib/sum.cl"
+#include "lib/finish.cl"
 
 #define BLOCKS ((OUT_W + COLUMNS - 1) / COLUMNS)
 
@@ -85,20 +86,16 @@ INLINE void add_row(V a[COLUMNS], __global const S *x, __global const real *w, i
     }
 }
 
-INLINE V activate(V v)
-{
-    return RELU ? (v < (V)0 ? (V)0 : v) : v;
-}
-
-/* w: of the channel; x, y, gate: its planes. */
+/* w, norm: of the channel; x, y, gate: its planes. */
 INLINE void block(__global const S *x, __global const real *w, V bias, __global S *y,
-                  __global const S *gate, int channels, int i, int b, bool edge)
+                  __global const S *gate, __global const real *norm, int channels, int i,
+                  int b, bool edge)
 {
     V a[COLUMNS];
     const int to = (i * OUT_W + b * COLUMNS) * PARTS;
     if (FETCHES)
         fetch_block(x + (i * IN_W + b * COLUMNS + LEAD + 64) * PARTS);
-    if (GATED)
+    if (READS_GATE)
         fetch_block(gate + to + 64 * PARTS);
     UNROLL for (int j = 0; j < COLUMNS; j++)
         a[j] = bias;
@@ -109,41 +106,45 @@ INLINE void block(__global const S *x, __global const real *w, V bias, __global 
     }
     UNROLL for (int j = 0; j < COLUMNS; j++)
         if (!edge || b * COLUMNS + j < OUT_W)
-            PUT(y + to + j * PARTS, GATE(gate + to + j * PARTS, activate(a[j])));
+            PUT(y + to + j * PARTS,
+                GATE(gate + to + j * PARTS, finish_norm(a[j], norm, gate + to + j * PARTS)));
 }
 
 BODY void convolve_group(__global const S *restrict x, int x_first,
                          __global const real *restrict w, __global const real *restrict bias,
                          __global S *restrict y, __global const S *restrict gate,
-                         int rows_each, int group_0, int c, int channels, int tile)
+                         __global const real *restrict norms, int rows_each,
+                         int group_0, int c, int channels, int tile)
 {
     const size_t image = (size_t)tile * channels + c;
     const int i1 = min((group_0 + 1) * rows_each, OUT_H);
     const V first = bias ? bias[c] : (real)0;
     x += x_first / VECTOR + image * (IN_H * IN_W * PARTS) + PART;
     y += image * (OUT_H * OUT_W * PARTS) + PART;
-    gate = GATED ? gate + image * (OUT_H * OUT_W * PARTS) + PART : 0;
+    gate = READS_GATE ? gate + image * (OUT_H * OUT_W * PARTS) + PART : 0;
+    norms = NORMS ? norms + 3 * c : 0;
     w += c;
     for (int i = group_0 * rows_each; i < i1; i++) {
-        block(x, w, first, y, gate, channels, i, 0, true);
+        block(x, w, first, y, gate, norms, channels, i, 0, true);
         for (int b = 1; b < BLOCKS - 1; b++) {
             if (is_edge(b))
-                block(x, w, first, y, gate, channels, i, b, true);
+                block(x, w, first, y, gate, norms, channels, i, b, true);
             else
-                block(x, w, first, y, gate, channels, i, b, false);
+                block(x, w, first, y, gate, norms, channels, i, b, false);
         }
         if (BLOCKS > 1)
-            block(x, w, first, y, gate, channels, i, BLOCKS - 1, true);
+            block(x, w, first, y, gate, norms, channels, i, BLOCKS - 1, true);
     }
 }
 
 KERNEL void conv2d_depthwise(__global const S *restrict x, int x_first,
                              __global const real *restrict w,
                              __global const real *restrict bias, __global S *restrict y,
-                             __global const S *restrict gate, int rows_each)
+                             __global const S *restrict gate,
+                             __global const real *restrict norms, int rows_each)
 {
-    convolve_group(x, x_first, w, bias, y, gate, rows_each, get_group_id(0), get_group_id(1),
-                   get_num_groups(1), get_group_id(2));
+    convolve_group(x, x_first, w, bias, y, gate, norms, rows_each, get_group_id(0),
+                   get_group_id(1), get_num_groups(1), get_group_id(2));
 }
 
 #if !DATA

@@ -5,9 +5,9 @@
  *   y[k, i, j] = bias[k] + sum over c, r, s of
  *       w[k, c, r, s] * x[c, i*STRIDE_Y + r*GAP_Y - PAD_Y, j*STRIDE_X + s*GAP_X - PAD_X]
  *
- * Taps outside the image are left out, not multiplied by zero. Then relu (RELU) and, where
- * PIXEL_ROWS is 2, a max-pool over 2x2 outputs: `at` keeps which won, 0..3 in row-major order,
- * or 4 where relu cut it off.
+ * Taps outside the image are left out, not multiplied by zero. Then comes what finish.cl says
+ * or, where PIXEL_ROWS is 2, relu (RELU) and a max-pool over 2x2 outputs: `at` keeps which won,
+ * 0..3 in row-major order, or 4 where relu cut it off.
  *
  *   x: [tiles][GROUPS][channels][IN_H][IN_W]
  *   w: [GROUPS][blocks][channels][TAPS_Y][TAPS_X][ROWS]
@@ -16,17 +16,18 @@
  * A register block is ROWS filters, COLUMNS pixels and PIXEL_ROWS of these. Of the blocks of a
  * row, LEFT see the left edge or lie before one that does, RIGHT the right edge or are
  * narrower. STREAM: the outputs are too large for caches, so they are written past them. GATED:
- * they are 0 where `gate`, of y's layout, is not above 0.
+ * they are 0 where `gate`, of y's layout, is not above 0; ADDS: `gate` is what is added.
  *
  * Group ids: 0: run of rows_each row blocks, 1: run of blocks_each filter blocks, 2: tile.
  * -D: TAPS_Y TAPS_X STRIDE_Y STRIDE_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W PLANE PITCH
- *     OUT_STRIDE GROUPS RELU ROWS COLUMNS PIXEL_ROWS LEFT RIGHT STREAM GATED
+ *     OUT_STRIDE GROUPS ROWS COLUMNS PIXEL_ROWS LEFT RIGHT STREAM GATED, those of finish.cl
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
 #include "lib/put.cl"
 #include "lib/greatest.cl"
 #include "products/direct/taps.cl"
+#include "lib/finish.cl"
 
 #define BLOCKS ((OUT_W + COLUMNS - 1) / COLUMNS)
 #define TAIL (OUT_W - (BLOCKS - 1) * COLUMNS)
@@ -46,6 +47,7 @@ struct job {
     __global S *y;             /* of the first filter, at column 0 */
     __global B *at;            /* likewise, or null */
     __global const S *gate;    /* likewise, or null */
+    __global const real *norms; /* of the first filter, or null */
     int channels, row, filters;
     int ahead; /* from an input of a tap to what is fetched beside it */
 };
@@ -76,7 +78,7 @@ INLINE void add_products(V a[PIXEL_ROWS][ROWS][COLUMNS], const struct job *job, 
     int u = first, gates = 0;
     for (int left = TAPS_X > 0 && count > 0 ? job->channels * count : 0; left > 0; left--) {
         PREFETCH(x + job->ahead);
-        if (GATED && gates < ROWS * COLUMNS) {
+        if (READS_GATE && gates < ROWS * COLUMNS) {
             const int i = min(gates % ROWS, job->filters - 1), j = min(gates / ROWS, n - 1);
             PREFETCH(job->gate + OUT_AT(i, x0 + j));
             gates++;
@@ -94,11 +96,6 @@ INLINE void add_products(V a[PIXEL_ROWS][ROWS][COLUMNS], const struct job *job, 
             u = first;
         }
     }
-}
-
-INLINE V activate(V v)
-{
-    return RELU ? (v < (V)0 ? (V)0 : v) : v;
 }
 
 #if PIXEL_ROWS == 2
@@ -124,7 +121,9 @@ INLINE void store(const V a[PIXEL_ROWS][ROWS][COLUMNS], const struct job *job, i
             UNROLL for (int j = 0; j < COLUMNS; j++)
                 if (j < n)
                     PUT(job->y + OUT_AT(i, x0 + j),
-                        GATE(job->gate + OUT_AT(i, x0 + j), activate(a[0][i][j])));
+                        GATE(job->gate + OUT_AT(i, x0 + j),
+                             finish_norm(a[0][i][j], job->norms + 3 * i,
+                                         job->gate + OUT_AT(i, x0 + j))));
 }
 #endif
 
@@ -171,7 +170,8 @@ INLINE void over_filters(const struct row *row, int x0, int n, bool edge)
         job.bias = job.bias ? job.bias + ROWS : 0;
         job.y += (size_t)ROWS * PLANE * PARTS;
         job.at = job.at ? job.at + (size_t)ROWS * PLANE * PARTS : 0;
-        job.gate = GATED ? job.gate + (size_t)ROWS * PLANE * PARTS : 0;
+        job.gate = READS_GATE ? job.gate + (size_t)ROWS * PLANE * PARTS : 0;
+        job.norms = NORMS ? job.norms + 3 * ROWS : 0;
         job.filters -= ROWS;
     }
 }
@@ -202,9 +202,9 @@ INLINE void blocks_of_row(const struct row *row)
 BODY void gather_group(__global const S *restrict x, int x_first,
                        __global const real *restrict w, int w_first,
                        __global const real *restrict bias, __global S *restrict y, int y_first,
-                       __global B *restrict at, __global const S *restrict gate, int channels,
-                       int filters, int rows_each, int blocks_each, int group_0, int group_1,
-                       int group_2)
+                       __global B *restrict at, __global const S *restrict gate,
+                       __global const real *restrict norms, int channels, int filters,
+                       int rows_each, int blocks_each, int group_0, int group_1, int group_2)
 {
     const int blocks = (filters + ROWS - 1) / ROWS;
     const int runs = (blocks + blocks_each - 1) / blocks_each;
@@ -215,7 +215,8 @@ BODY void gather_group(__global const S *restrict x, int x_first,
     w += w_first + (size_t)g * blocks * weights;
     y += (image * filters * PLANE + y_first) * PARTS + PART;
     at = at ? at + image * filters * (PLANE * PARTS) + PART : 0;
-    gate = GATED ? gate + (image * filters * PLANE + y_first) * PARTS + PART : 0;
+    gate = READS_GATE ? gate + (image * filters * PLANE + y_first) * PARTS + PART : 0;
+    norms = NORMS ? norms + 3 * g * filters : 0;
     bias = bias ? bias + g * filters : 0;
     const int rows = OUT_H / PIXEL_ROWS;
     const int i0 = group_0 * rows_each, i1 = min(i0 + rows_each, rows);
@@ -227,7 +228,8 @@ BODY void gather_group(__global const S *restrict x, int x_first,
                                  .bias = bias ? bias + b0 * ROWS : 0,
                                  .y = y + to,
                                  .at = at ? at + to : 0,
-                                 .gate = GATED ? gate + to : 0,
+                                 .gate = READS_GATE ? gate + to : 0,
+                                 .norms = NORMS ? norms + 3 * b0 * ROWS : 0,
                                  .channels = channels,
                                  .row = first,
                                  .filters = filters - b0 * ROWS},
@@ -244,9 +246,10 @@ KERNEL void conv2d_gather(__global const S *restrict x, int x_first,
                           __global const real *restrict w, int w_first,
                           __global const real *restrict bias, __global S *restrict y,
                           int y_first, __global B *restrict at,
-                          __global const S *restrict gate, int channels, int filters,
-                          int rows_each, int blocks_each)
+                          __global const S *restrict gate, __global const real *restrict norms,
+                          int channels, int filters, int rows_each, int blocks_each)
 {
-    gather_group(x, x_first, w, w_first, bias, y, y_first, at, gate, channels, filters,
-                 rows_each, blocks_each, get_group_id(0), get_group_id(1), get_group_id(2));
+    gather_group(x, x_first, w, w_first, bias, y, y_first, at, gate, norms, channels,
+                 filters, rows_each, blocks_each, get_group_id(0), get_group_id(1),
+                 get_group_id(2));
 }

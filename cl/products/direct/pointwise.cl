@@ -2,7 +2,7 @@
  * of products in ascending order of channel, as in gather.cl. It serves the forward pass and
  * the data gradient. CPU class only.
  *
- *   y[k, q] = bias[k] + sum over c of w[k, c] * x[c, from(q)], then relu (RELU)
+ *   y[k, q] = bias[k] + sum over c of w[k, c] * x[c, from(q)], then what finish.cl says
  *
  *   x: [tiles][groups][channels][in_plane]; pixel q is read at q / width * in_row +
  *      q % width * in_stride
@@ -15,16 +15,17 @@
  * goes over one with all its filters, ROWS at a time, it copies the next one, a channel every
  * few products, which hides both the copying and the memory. stream: outputs are too
  * large for caches and are written past them. GATED: they are 0 where `gate`, of y's layout, is
- * not above 0.
+ * not above 0; ADDS: `gate` is what is added.
  *
  * Group ids: 0: one of panel_runs runs of panels of pixels; 1: group, run of blocks_each
  * filter blocks; 2: tile.
- * -D: ROWS RELU IN_PLACE GATED
+ * -D: ROWS IN_PLACE GATED, those of finish.cl
  */
 #include "lib/real.cl"
 #include "lib/hints.cl"
 #include "lib/put.cl"
 #include "products/direct/args.h"
+#include "lib/finish.cl"
 
 #define COLUMNS 3
 #define AHEAD 16 /* channels that are fetched before they are copied */
@@ -74,15 +75,11 @@ struct job {
     __global const real *w, *bias;
     __global S *y;
     __global const S *gate; /* as y, or null */
+    __global const real *norms; /* of the first filter, or null */
     int first, last, w_row; /* of w: from one filter to the next */
 };
 
 #define W_STRIDE (IN_PLACE ? 1 : ROWS) /* from one channel to the next */
-
-INLINE V activate(V v)
-{
-    return RELU ? (v < (V)0 ? (V)0 : v) : v;
-}
 
 /* The outputs of cell q beside its first, of every filter. */
 INLINE void fill_cell(const struct job *job, int q, const struct lk_pointwise *s)
@@ -110,7 +107,9 @@ INLINE void fill_cell(const struct job *job, int q, const struct lk_pointwise *s
             UNROLL for (int j = 0; j < COLUMNS; j++)                                           \
                 if (j < columns && j < n)                                                      \
                     STORE_ONE(job->y + i * plane + to[j],                                      \
-                              GATE(job->gate + i * plane + to[j], activate(a[i][j])));
+                              GATE(job->gate + i * plane + to[j],                              \
+                                   finish_norm(a[i][j], job->norms + 3 * i,                    \
+                                               job->gate + i * plane + to[j])));
 
 /* n pixels from q on. `columns` are computed, of which those beyond n repeat the last. The
  * compiler unrolls loops before it knows `columns`. */
@@ -139,7 +138,7 @@ INLINE void block(__local const V *x, const struct job *job, const struct lk_poi
             copy_channel(copy, s);
         const int c1 = min(c0 + copy->each, s->channels);
         for (int c = c0; c < c1; c++, x += COLUMNS, w += W_STRIDE) {
-            if (GATED && gates < ROWS * n) { /* by lines: many at once would be dropped */
+            if (READS_GATE && gates < ROWS * n) { /* by lines: many at once would be dropped */
                 PREFETCH(job->gate + min(gates % ROWS, job->last - 1) * plane +
                          to[gates / ROWS]);
                 gates++;
@@ -167,8 +166,8 @@ INLINE void block(__local const V *x, const struct job *job, const struct lk_poi
 /* Block b of a group's filters. In place, where none is beyond the last, a short block begins
  * with filters of the one before, which that one writes. */
 INLINE struct job job_at(__global const real *w, int w_row, __global const real *bias,
-                         __global S *y, __global const S *gate, const struct lk_pointwise *s,
-                         int b)
+                         __global S *y, __global const S *gate, __global const real *norms,
+                         const struct lk_pointwise *s, int b)
 {
     const int k = b * ROWS, before = IN_PLACE ? max(0, k + ROWS - s->filters) : 0;
     __global const real *from = IN_PLACE ? w + (size_t)(k - before) * w_row
@@ -177,7 +176,8 @@ INLINE struct job job_at(__global const real *w, int w_row, __global const real 
     return (struct job){.w = from,
                         .bias = bias ? bias + k - before : 0,
                         .y = y + to,
-                        .gate = GATED ? gate + to : 0,
+                        .gate = READS_GATE ? gate + to : 0,
+                        .norms = NORMS ? norms + 3 * (k - before) : 0,
                         .first = before,
                         .last = min(ROWS, s->filters - k + before),
                         .w_row = w_row};
@@ -196,8 +196,8 @@ BODY void pointwise_group(__global const S *restrict x, int x_first,
                           __global const real *restrict w, int w_first, int w_group,
                           int w_row, __global const real *restrict bias,
                           __global S *restrict y, __global const S *restrict gate,
-                          struct lk_pointwise s, __local V *copied, int group_0, int group_1,
-                          int group_2)
+                          __global const real *restrict norms, struct lk_pointwise s,
+                          __local V *copied, int group_0, int group_1, int group_2)
 {
     const int blocks = (s.filters + ROWS - 1) / ROWS;
     const int runs = (blocks + s.blocks_each - 1) / s.blocks_each;
@@ -210,7 +210,8 @@ BODY void pointwise_group(__global const S *restrict x, int x_first,
     x += x_first / VECTOR + image * s.channels * s.in_plane;
     w += w_first + (size_t)g * w_group;
     y += (image * s.all_filters + s.filter_first) * plane;
-    gate = GATED ? gate + (image * s.all_filters + s.filter_first) * plane : 0;
+    gate = READS_GATE ? gate + (image * s.all_filters + s.filter_first) * plane : 0;
+    norms = NORMS ? norms + 3 * (g * s.all_filters + s.filter_first) : 0;
     bias = bias ? bias + g * s.all_filters + s.filter_first : 0;
     const int size = COLUMNS * s.channels, copies = (s.channels + b1 - b0 - 1) / (b1 - b0);
     struct copy copy = {.x = x, .to = copied, .now = panel_at(n0, &s),
@@ -226,7 +227,7 @@ BODY void pointwise_group(__global const S *restrict x, int x_first,
         copy.then = panel_at(min(n + 2, n1 - 1), &s);
         copy.channel = n + 1 < n1 ? 0 : s.channels;
         for (int b = b0; b < b1; b++) {
-            const struct job job = job_at(w, w_row, bias, y, gate, &s, b);
+            const struct job job = job_at(w, w_row, bias, y, gate, norms, &s, b);
             some_pixels(from, &job, &s, &copy, p.first, p.count);
         }
     }
@@ -236,8 +237,9 @@ KERNEL void conv2d_pointwise(__global const S *restrict x, int x_first,
                              __global const real *restrict w, int w_first, int w_group,
                              int w_row, __global const real *restrict bias,
                              __global S *restrict y, __global const S *restrict gate,
-                             struct lk_pointwise s, __local V *copied)
+                             __global const real *restrict norms, struct lk_pointwise s,
+                             __local V *copied)
 {
-    pointwise_group(x, x_first, w, w_first, w_group, w_row, bias, y, gate, s, copied,
+    pointwise_group(x, x_first, w, w_first, w_group, w_row, bias, y, gate, norms, s, copied,
                     get_group_id(0), get_group_id(1), get_group_id(2));
 }

@@ -5,7 +5,8 @@
  *   y[k, i, j] = bias[k] + sum over c, r, s of
  *       w[k, c, r, s] * x[c, i*stride_y + r*gap_y - pad_y, j*stride_x + s*gap_x - pad_x]
  *
- * Taps outside the image are left out. Then relu, where it is asked for.
+ * Taps outside the image are left out. Then comes what finish.cl says or, where it is asked for
+ * when the kernel runs, a relu.
  *
  *   x: [tiles][groups][channels][in_h][in_w]
  *   w: [groups][blocks][channels][taps_y][taps_x][ROWS]
@@ -13,15 +14,17 @@
  *
  * A register block is ROWS filters of COLUMNS pixels. Of the blocks of a row, `left` see the
  * left edge, `right` the right edge or are narrower. stream: outputs are written past the
- * caches. GATED: they are 0 where `gate`, of y's layout, is not above 0.
+ * caches. GATED: they are 0 where `gate`, of y's layout, is not above 0; ADDS: `gate` is what
+ * is added.
  *
  * Group ids: 0: run of rows_each rows, 1: run of blocks_each filter blocks, 2: tile.
- * -D: TAPS_X STRIDE_X GAP_X ROWS COLUMNS GATED
+ * -D: TAPS_X STRIDE_X GAP_X ROWS COLUMNS GATED, those of finish.cl
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
 #include "lib/put.cl"
 #include "products/direct/args.h"
+#include "lib/finish.cl"
 #include "products/kernel/args.h"
 
 #define X_AT(j, s) (((j) * STRIDE_X + (s) * GAP_X) * PARTS)
@@ -33,6 +36,7 @@ struct job {
     __global const real *bias; /* of the filters, or null */
     __global S *y;             /* of the first filter, at column 0 */
     __global const S *gate;    /* likewise, or null */
+    __global const real *norms; /* of the filters, or null */
     int rows, filters;         /* of taps inside */
     int ahead; /* from an input of a tap to what is fetched beside it */
 };
@@ -75,7 +79,7 @@ INLINE void add_products(V sums[ROWS][COLUMNS], const struct job *job,
     int r = job->rows, gates = 0;
     for (int left = TAPS_X > 0 ? a->channels * job->rows : 0; left > 0; left--) {
         PREFETCH(x + job->ahead);
-        if (GATED && gates < ROWS * COLUMNS) {
+        if (READS_GATE && gates < ROWS * COLUMNS) {
             const int i = min(gates % ROWS, job->filters - 1), j = min(gates / ROWS, n - 1);
             PREFETCH(job->gate + out_at(a, i, x0 + j));
             gates++;
@@ -104,6 +108,13 @@ INLINE void store(V sums[ROWS][COLUMNS], const struct job *job, const struct lk_
                   int x0, int n)
 {
     const V least = a->relu ? (V)0 : (V)-INFINITY;
+    if (NORMS || ADDS || RELU)
+        UNROLL for (int i = 0; i < ROWS; i++)
+            if (i < job->filters)
+                UNROLL for (int j = 0; j < COLUMNS; j++)
+                    if (j < n)
+                        sums[i][j] = finish_norm(sums[i][j], job->norms + 3 * i,
+                                                 job->gate + out_at(a, i, x0 + j));
     if (a->stream) {
         APART;
         EACH_OUTPUT(PUT_PAST)
@@ -158,14 +169,16 @@ INLINE void over_filters(const struct row *row, const struct lk_geometry *of,
         job.w += row->weights;
         job.bias = job.bias ? job.bias + ROWS : 0;
         job.y += outs;
-        job.gate = GATED ? job.gate + outs : 0;
+        job.gate = READS_GATE ? job.gate + outs : 0;
+        job.norms = NORMS ? job.norms + 3 * ROWS : 0;
         job.filters -= ROWS;
     }
 }
 
 BODY void strided_group(__global const S *restrict x, __global const real *restrict w,
                         __global const real *restrict bias, __global S *restrict y,
-                        int y_first, __global const S *restrict gate, struct lk_geometry of,
+                        int y_first, __global const S *restrict gate,
+                        __global const real *restrict norms, struct lk_geometry of,
                         struct lk_strided a, int group_0, int group_1, int group_2)
 {
     const int blocks = (a.filters + ROWS - 1) / ROWS;
@@ -189,7 +202,8 @@ BODY void strided_group(__global const S *restrict x, __global const real *restr
                                  .w = w + r0 * taps,
                                  .bias = bias ? bias + g * a.filters + b0 * ROWS : 0,
                                  .y = y + at,
-                                 .gate = GATED ? gate + at : 0,
+                                 .gate = READS_GATE ? gate + at : 0,
+                                 .norms = NORMS ? norms + 3 * (g * a.filters + b0 * ROWS) : 0,
                                  .rows = max(0, r1 - r0),
                                  .filters = a.filters - b0 * ROWS},
                                 min(a.blocks_each, blocks - b0),
@@ -208,9 +222,10 @@ BODY void strided_group(__global const S *restrict x, __global const real *restr
 KERNEL void conv2d_strided(__global const S *restrict x, int x_first,
                            __global const real *restrict w, int w_first,
                            __global const real *restrict bias, __global S *restrict y,
-                           int y_first, __global const S *restrict gate, struct lk_geometry of,
+                           int y_first, __global const S *restrict gate,
+                           __global const real *restrict norms, struct lk_geometry of,
                            struct lk_strided a)
 {
-    strided_group(x + x_first / VECTOR, w + w_first, bias, y, y_first, gate, of, a,
-                  get_group_id(0), get_group_id(1), get_group_id(2));
+    strided_group(x + x_first / VECTOR, w + w_first, bias, y, y_first, gate, norms, of,
+                  a, get_group_id(0), get_group_id(1), get_group_id(2));
 }

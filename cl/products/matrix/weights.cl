@@ -1,12 +1,13 @@
 /* Gradients of dense layers on batch tiles; the time steps of a sequence count as tiles.
  *
  *   dense_gradient  z = dy, 0 where RELU and not y > 0; to the workspace: where RELU z as it
- *                   lies (for dense_product), then where `columns` z turned: [panel][n][WIDTH]
+ *                   lies, then where `columns` z turned: [panel][n][WIDTH]
  *   dense_weight    dw[s,c,k] = sum_n x[c,n] z[k,n], one chain, ascending n in shard s
  *   dense_bias      db[s,k] = sum_n z[k,n], the same
  *
  * n counts the lanes of all tiles, a panel is WIDTH neighbouring units k; the workspace begins
- * with `kept` times 16 reals that are the caller's.
+ * with `kept` times 16 reals that are the caller's. On CPUs dense_weight takes z as it lies,
+ * turns a slice of it at a time in local memory, and makes db too, if there is one.
  * -D: ROWS x COLUMNS: values V a work-item sums at once; RELU (0, 1). No sum's order depends on
  * them.
  * Group ids: dense_gradient: 0: panel, 1: tile; dense_weight: 0: `panels`, 1: `chunk` channels,
@@ -15,8 +16,6 @@
 #include "lib/real.cl"
 #if VECTOR > 1
 #include "lib/transpose.cl"
-#else
-#define transpose(n)
 #endif
 #include "products/matrix/place.cl"
 
@@ -27,15 +26,20 @@ struct loose {
     V v;
 } __attribute__((packed));
 
-/* Stores rows of sums, the first of them `left` before the last unit. Where some are past that
- * a short loop leaves them out. */
-INLINE void store_rows(const V sums[][COLUMNS], __global real *to, const size_t at[], int rows,
-                       int left)
+/* Takes rows of sums from memory, or stores them there; the first of them is `left` before the
+ * last unit. Where some are past that a short loop leaves them out. */
+INLINE void move_rows(V sums[][COLUMNS], __global real *memory, const size_t at[], int rows,
+                      int left, int stores)
 {
     if (left >= (COLUMNS - 1) * LANES + VECTOR) {
-        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < COLUMNS; j++)(
-            (__global struct loose *)(to + at[i] + j * LANES))
-            ->v = sums[i][j];
+        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < COLUMNS; j++)
+        {
+            __global struct loose *here = (__global struct loose *)(memory + at[i] + j * LANES);
+            if (stores)
+                here->v = sums[i][j];
+            else
+                sums[i][j] = here->v;
+        }
         return;
     }
 #if VECTOR > 1
@@ -48,11 +52,15 @@ INLINE void store_rows(const V sums[][COLUMNS], __global real *to, const size_t 
     }
     ROLLED for (int i = 0; i < rows; i++) ROLLED for (int j = 0; j < COLUMNS; j++)
     {
-        __global real *out = to + begin[i] + j * LANES;
-        const real *from = (const real *)&rest[i][j];
+        __global real *out = memory + begin[i] + j * LANES;
+        real *own = (real *)&rest[i][j];
         const int count = min(left - j * LANES, VECTOR);
-        ROLLED for (int v = 0; v < count; v++) out[v] = from[v];
+        ROLLED for (int v = 0; v < count; v++) if (stores) out[v] = own[v];
+        else own[v] = out[v];
     }
+    if (!stores)
+        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < COLUMNS; j++)
+            sums[i][j] = rest[i][j];
 #endif
 }
 
@@ -62,24 +70,9 @@ INLINE size_t turned(int tiles, int units, int kept)
     return (size_t)kept * 16 + (RELU ? (size_t)tiles * units * LANES : 0);
 }
 
-/* VECTOR neighbouring units of one tile, from `k` on, which `to` takes turned. */
-INLINE void gradient_square(__global const S *dy, __global const S *y, __global S *masked,
-                            __global real *to, int k, int units, int tile)
+INLINE size_t unit_at(int k, int units, int tile)
 {
-    V z[VECTOR];
-    UNROLL for (int r = 0; r < VECTOR; r++)
-    {
-        const size_t at = ((size_t)tile * units + min(k + r, units - 1)) * PARTS + PART;
-        z[r] = k + r < units ? LOAD(dy + at) : (V)(0);
-        if (RELU && k + r < units) {
-            z[r] = LOAD(y + at) > (V)(0) ? z[r] : (V)(0);
-            STORE(masked + at, z[r]);
-        }
-    }
-    if (!to)
-        return;
-    transpose(z);
-    UNROLL for (int v = 0; v < VECTOR; v++) * (__global V *)(to + v * WIDTH) = z[v];
+    return ((size_t)tile * units + min(k, units - 1)) * PARTS + PART;
 }
 
 KERNEL void dense_gradient(__global const S *restrict dy, __global const S *restrict y,
@@ -87,10 +80,19 @@ KERNEL void dense_gradient(__global const S *restrict dy, __global const S *rest
                            int kept)
 {
     const int panel = get_group_id(0), tile = get_group_id(1);
-    __global real *to = workspace + turned(tiles, units, kept) +
-                        (((size_t)panel * tiles + tile) * LANES + PART * VECTOR) * WIDTH;
-    ROLLED for (int r = 0; r < WIDTH; r += VECTOR) gradient_square(
-        dy, y, (__global S *)workspace, columns ? to + r : 0, panel * WIDTH + r, units, tile);
+    __global V *to = (__global V *)(workspace + turned(tiles, units, kept) +
+                                    ((size_t)panel * tiles + tile) * LANES * WIDTH) +
+                     PART * WIDTH;
+    for (int k = panel * WIDTH; k < (panel + 1) * WIDTH; k++, to++) {
+        const size_t at = unit_at(k, units, tile);
+        V z = k < units ? LOAD(dy + at) : (V)(0);
+        if (RELU && k < units) {
+            z = LOAD(y + at) > (V)(0) ? z : (V)(0);
+            STORE((__global S *)workspace + at, z);
+        }
+        if (VECTOR == 1 && columns)
+            *to = z;
+    }
 }
 
 /* Tiles that are summed before other sums have their turn: those of which z, and x of a few
@@ -98,11 +100,17 @@ KERNEL void dense_gradient(__global const S *restrict dy, __global const S *rest
 #define SLICE_REALS (16384 / REAL_BYTES)
 #define SLICE (SLICE_REALS > LANES * WIDTH ? SLICE_REALS / (LANES * WIDTH) : 1)
 
+#if VECTOR > 1
+#define Z_SPACE __local
+#else
+#define Z_SPACE __global
+#endif
+
 /* The sums of a work-item: ROWS channels, the last of them number `last` and not more, and the
  * `left` units of a panel from its own first one on, over `tiles` tiles. */
 struct sums {
     __global const stored *x;
-    __global const real *z;
+    Z_SPACE const real *z;
     __global real *dw;
     int channels, units, last, left, tiles;
 };
@@ -117,11 +125,10 @@ INLINE void sum_tiles(const struct sums s, int go_on)
     UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLUMNS; j++) acc[i][j] =
         0;
     if (go_on)
-        UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLUMNS; j++)
-            acc[i][j] = ((__global const struct loose *)(s.dw + row[i] + j * LANES))->v;
+        move_rows(acc, s.dw, row, ROWS, s.left, 0);
     for (int t = 0; t < s.tiles; t++) {
         __global const stored *xs = s.x + (size_t)t * s.channels * LANES;
-        __global const V *zs = (__global const V *)(s.z + (size_t)t * LANES * WIDTH) + PART;
+        Z_SPACE const V *zs = (Z_SPACE const V *)(s.z + (size_t)t * LANES * WIDTH) + PART;
         ROLLED for (int l = 0; l < LANES; l++, zs += COLUMNS * PARTS)
         {
             V column[COLUMNS];
@@ -134,7 +141,7 @@ INLINE void sum_tiles(const struct sums s, int go_on)
             }
         }
     }
-    store_rows(acc, s.dw, row, ROWS, s.left);
+    move_rows(acc, s.dw, row, ROWS, s.left, 1);
 }
 
 /* All channels from `first` to `end` of one panel. */
@@ -150,11 +157,88 @@ INLINE void sum_channels(struct sums s, int first, int end, int go_on)
     }
 }
 
+/* The sums of z alone, of n lanes of one panel. */
+INLINE void sum_bias(Z_SPACE const real *turned, __global real *db, size_t n, int left,
+                     int go_on)
+{
+    Z_SPACE const V *z = (Z_SPACE const V *)turned + PART;
+    size_t at[1]; /* not an array of constants: Clover's compiler dies of that */
+    at[0] = 0;
+    V acc[1][COLUMNS];
+    UNROLL for (int j = 0; j < COLUMNS; j++) acc[0][j] = 0;
+    if (go_on)
+        move_rows(acc, db, at, 1, left, 0);
+    for (; n > 0; n--, z += COLUMNS * PARTS)
+        UNROLL for (int j = 0; j < COLUMNS; j++) acc[0][j] += z[j * PARTS];
+    move_rows(acc, db, at, 1, left, 1);
+}
+
 struct weights {
     int channels, units, tiles, shard_tiles, stride, chunk, panels, kept;
     int group[3]; /* ids */
 };
 
+#if VECTOR > 1
+/* Of `tiles` tiles, from one of them on, and the units of a panel from k on. */
+INLINE void turn_slice(__global const S *z, __local real *to, int k, int units, int tile,
+                       int tiles)
+{
+    ROLLED for (int t = tile; t < tile + tiles; t++, to += LANES * WIDTH)
+        ROLLED for (int j = 0; j < COLUMNS; j++)
+    {
+        V square[VECTOR];
+        UNROLL for (int v = 0; v < VECTOR; v++)
+        {
+            const int of = k + j * VECTOR + v;
+            square[v] = of < units ? LOAD(z + unit_at(of, units, t)) : (V)(0);
+        }
+        transpose(square);
+        UNROLL for (int v = 0; v < VECTOR; v++) ((__local V *)to)[v * COLUMNS + j] = square[v];
+    }
+}
+
+/* The slice of x is read again for each panel, from the second-level cache. */
+BODY void sum_weights(__global const stored *restrict x, __global const S *restrict z,
+                      __global real *restrict dw, __global real *restrict db, struct weights w,
+                      __local real *slice)
+{
+    const int first = w.group[1] * w.chunk, end = min(first + w.chunk, w.channels);
+    const int p0 = w.group[0] * w.panels, shard = w.group[2];
+    const int p_end = min(p0 + w.panels, (w.units + WIDTH - 1) / WIDTH);
+    const int t_end = (shard + 1) * w.shard_tiles;
+    for (int t = shard * w.shard_tiles; t < t_end; t += SLICE)
+        for (int p = p0; p < p_end; p++) {
+            const int k = p * WIDTH, tiles = min(SLICE, t_end - t);
+            const int go_on = t > shard * w.shard_tiles;
+            const struct sums s = {x + (size_t)t * w.channels * LANES,
+                                   slice,
+                                   dw + (size_t)shard * w.stride + k,
+                                   w.channels,
+                                   w.units,
+                                   0,
+                                   w.units - k,
+                                   tiles};
+            turn_slice(z, slice, k, w.units, t, tiles);
+            sum_channels(s, first, end, go_on);
+            if (db && first == 0)
+                sum_bias(slice, db + (size_t)shard * w.stride + k, tiles * LANES, w.units - k,
+                         go_on);
+        }
+}
+
+/* slice: SLICE * LANES * WIDTH reals */
+KERNEL void dense_weight(__global const stored *restrict x, __global const S *restrict z,
+                         __global real *restrict dw, __global real *restrict db, int channels,
+                         int units, int shard_tiles, int stride, int chunk, int panels,
+                         __local real *slice)
+{
+    const struct weights w = {
+        channels,    units,  0,
+        shard_tiles, stride, chunk,
+        panels,      0,      {get_group_id(0), get_group_id(1), get_group_id(2)}};
+    sum_weights(x, z, dw, db, w, slice);
+}
+#else
 /* The slice of x is read again for each panel, from the second-level cache. The last panel may
  * have units left over, whose sums do not go on: all its tiles are one slice. */
 BODY void sum_weights(__global const stored *restrict x,
@@ -200,14 +284,8 @@ KERNEL void dense_bias(__global const real *restrict workspace, __global real *r
 {
     const int panel = get_group_id(0), shard = get_group_id(1);
     const int k = panel * WIDTH + PART * VECTOR;
-    __global const V *z =
-        (__global const V *)(workspace + turned(tiles, units, kept)) +
-        ((size_t)panel * tiles + (size_t)shard * shard_tiles) * LANES * COLUMNS * PARTS + PART;
-    size_t at[1]; /* not an array of constants: Clover's compiler dies of that */
-    at[0] = 0;
-    V acc[1][COLUMNS];
-    UNROLL for (int j = 0; j < COLUMNS; j++) acc[0][j] = 0;
-    for (size_t n = 0; n < (size_t)shard_tiles * LANES; n++)
-        UNROLL for (int j = 0; j < COLUMNS; j++) acc[0][j] += z[(n * COLUMNS + j) * PARTS];
-    store_rows(acc, db + (size_t)shard * stride + k, at, 1, units - k);
+    const size_t tile = (size_t)panel * tiles + (size_t)shard * shard_tiles;
+    sum_bias(workspace + turned(tiles, units, kept) + tile * LANES * WIDTH,
+             db + (size_t)shard * stride + k, (size_t)shard_tiles * LANES, units - k, 0);
 }
+#endif

@@ -15,13 +15,13 @@
 #include "lib/real.cl"
 #include "products/planes/args.h"
 #include "lib/planes.cl"
-#include "products/planes/finish.cl"
+#include "lib/finish.cl"
 
 KERNEL void planes_arrange(__global const real *restrict x, __global real *restrict arranged,
-                           struct lk_planes a)
+                           struct lk_planes a GROUP_ARGS)
 {
-    const int s = get_group_id(0);
-    const size_t plane = get_group_id(2) * get_num_groups(1) + get_group_id(1);
+    const int s = GROUP_ID(0);
+    const size_t plane = GROUP_ID(2) * GROUP_COUNT(1) + GROUP_ID(1);
     arrange_copy(&a, x + plane * a.in_vectors * VECTOR,
                  arranged + plane * ARRANGED(&a) + s * a.copy, s, 0);
 }
@@ -97,18 +97,18 @@ BODY void convolve(const struct lk_plane_product *a, __global const real *x,
 KERNEL void planes_convolve(__global const real *x,
                             __global const real *restrict packed,
                             __global const V *more, __global V *y,
-                            int y_first, struct lk_plane_product a)
+                            int y_first, struct lk_plane_product a GROUP_ARGS)
 {
     y += y_first / VECTOR;
     const int blocks = (a.filters + FILTERS - 1) / FILTERS, panel_rows = a.channels * TAPS_Y;
     const size_t panel = (size_t)panel_rows * TAPS_X * FILTERS;
-    const int first = get_group_id(0) * a.vectors_each;
+    const int first = GROUP_ID(0) * a.vectors_each;
     const int end = min(first + (int)a.vectors_each, (int)a.out_vectors);
-    const int group = get_group_id(2) % a.groups, from = get_group_id(1) * a.blocks_each;
+    const int group = GROUP_ID(2) % a.groups, from = GROUP_ID(1) * a.blocks_each;
     __global const real *shift = packed + a.groups * blocks * panel;
-    x += (size_t)get_group_id(2) * a.x_group;
-    y += (size_t)get_group_id(2) * (a.y_group / VECTOR);
-    more += (size_t)get_group_id(2) * (a.y_group / VECTOR);
+    x += (size_t)GROUP_ID(2) * a.x_group;
+    y += (size_t)GROUP_ID(2) * (a.y_group / VECTOR);
+    more += (size_t)GROUP_ID(2) * (a.y_group / VECTOR);
     for (int b = from; b < min(from + (int)a.blocks_each, blocks); b++) {
         const size_t block = (size_t)group * blocks + b;
         const size_t to = (size_t)b * FILTERS * a.out_vectors;
@@ -118,9 +118,9 @@ KERNEL void planes_convolve(__global const real *x,
 }
 
 KERNEL void planes_pool(__global const real *restrict x, int x_first, __global real *restrict y,
-                        int height, int width, int x_plane, int y_plane)
+                        int height, int width, int x_plane, int y_plane GROUP_ARGS)
 {
-    const size_t plane = get_group_id(1) * get_num_groups(0) + get_group_id(0);
+    const size_t plane = GROUP_ID(1) * GROUP_COUNT(0) + GROUP_ID(0);
     x += x_first + plane * x_plane;
     y += plane * y_plane;
     for (int i = 0; i < height / 2; i++) {

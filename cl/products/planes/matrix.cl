@@ -84,8 +84,8 @@ BODY void sum_units(__global const real *x, __global const real *w, __global con
 
 KERNEL void planes_matrix(__global const real *restrict x, __global const real *restrict w,
                           __global const real *restrict bias, __global V *restrict y,
-                          real least, int channels, int units, int tiles)
+                          real least, int channels, int units, int tiles GROUP_ARGS)
 {
     sum_units(x, w, bias, (V)least, y, channels, units, tiles,
-              get_group_id(0) * VECTORS * VECTOR);
+              GROUP_ID(0) * VECTORS * VECTOR);
 }

@@ -17,7 +17,7 @@
 #include "products/planes/args.h"
 #include "lib/planes.cl"
 #include "lib/winograd.cl"
-#include "products/planes/finish.cl"
+#include "lib/finish.cl"
 #include "products/planes/norm.cl"
 
 /* --- weights ---------------------------------------------------------------------------- */
@@ -187,10 +187,10 @@ BODY void transform_channel(const struct lk_planes *a, const struct lk_plane_win
 
 KERNEL void planes_winograd_inputs(__global const real *restrict x, __global real *workspace,
                                    struct lk_planes a, struct lk_plane_winograd g, int channels,
-                                   int each)
+                                   int each GROUP_ARGS)
 {
-    const int first = get_group_id(0) * each, sample = get_group_id(1);
-    const size_t group = (size_t)sample * get_num_groups(0) + get_group_id(0);
+    const int first = GROUP_ID(0) * each, sample = GROUP_ID(1);
+    const size_t group = (size_t)sample * GROUP_COUNT(0) + GROUP_ID(0);
     __global real *scratch = workspace + g.scratch + group * g.scratch_each;
     __global real *v = workspace + (size_t)sample * POSITIONS * g.v_position;
     for (int c = first; c < min(first + each, channels); c++)
@@ -253,10 +253,10 @@ KERNEL void planes_winograd_outputs(__global real *workspace,
                                     __global const real *restrict packed,
                                     __global const V *more, __global V *y, int y_first,
                                     struct lk_planes a, struct lk_plane_winograd g,
-                                    int filters, int each)
+                                    int filters, int each GROUP_ARGS)
 {
-    const int first = get_group_id(0) * each, sample = get_group_id(1);
-    const size_t group = (size_t)sample * get_num_groups(0) + get_group_id(0);
+    const int first = GROUP_ID(0) * each, sample = GROUP_ID(1);
+    const size_t group = (size_t)sample * GROUP_COUNT(0) + GROUP_ID(0);
     __global real *scratch = workspace + g.scratch + group * g.scratch_each;
     __global const real *m =
         workspace + g.m_first + (size_t)sample * POSITIONS * g.m_position;

@@ -2,7 +2,7 @@
  *
  *   y = A' m A + bias, m[p][k] = sum over n of u[p][k][n] * v[p][n], v = B' x B: one chain in
  *   ascending order of n, whatever the blocking; then relu and a 2x2 max-pool, `at` as in
- *   direct/gather.cl
+ *   direct/gather.cl, or what finish.cl says
  *
  * A data gradient is that with turned weights or, TRANSPOSED, which takes fewer tiles where
  * outputs are fewer than inputs, y = B m B', v = A x A': the tiles of x touch, those of y
@@ -22,7 +22,7 @@
  * Group ids: 0: of any number of groups.
  * -D: TILE; EACH; ROWS, COLUMNS: register block; SOURCE: of dy, as inputs.cl has it, with
  *     y or `at` of the forward pass as `gate` and `won`; POOL; GATED: y is 0 where `y_gate`, of
- *     its layout, is not above 0; TRANSPOSED
+ *     its layout, is not above 0; ADDS: y_gate is what is added; TRANSPOSED; those of finish.cl
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -31,6 +31,7 @@
 #include "lib/put.cl"
 #include "lib/greatest.cl"
 #include "lib/winograd.cl"
+#include "lib/finish.cl"
 #include "products/winograd/inputs.cl"
 #include "products/winograd/outputs.cl"
 
@@ -67,6 +68,7 @@ struct sizes {
     struct winograd_window from; /* of the batch's first plane */
     __global S *y;
     __global const S *y_gate;
+    __global const real *norms; /* or null */
     __global B *at;
     int ins, outs, out_h, out_w, pad_y, pad_x;
     int tiles, chunk, down, across; /* batch tiles; Winograd tiles of a chunk, of a plane */
@@ -205,7 +207,7 @@ INLINE void multiply_job(const struct sizes *s, const struct job *job, const str
     const int blocks = blocks_of(s), columns = (job->count + COLUMNS - 1) / COLUMNS;
     const int rows = next ? s->ins * READ : 0;
     const int runs = POSITIONS * ((job->k1 - job->k0 + ROWS - 1) / ROWS);
-    const int gates = GATED ? (job->k1 - job->k0) * HEIGHT : 0;
+    const int gates = READS_GATE ? (job->k1 - job->k0) * HEIGHT : 0;
     int due = 0, row = 0, due_gates = 0, gate = 0;
     for (int p = 0; p < POSITIONS; p++)
         for (int k = job->k0; k < job->k1; k += ROWS) {
@@ -232,12 +234,11 @@ INLINE void transform_outputs(const struct sizes *s, const struct job *job,
             const size_t image = at->out + k * size;
             const struct plane to = {s->y + image,
                                      s->at ? s->at + image : 0,
-                                     GATED ? s->y_gate + image : 0,
-                                     s->out_h,
-                                     s->out_w,
+                                     READS_GATE ? s->y_gate + image : 0,
+                                     s->out_h, s->out_w,
                                      bias ? bias[k] : (real)0,
                                      least,
-                                     s->stream};
+                                     s->stream, NORMS ? s->norms + 3 * k : 0};
             __global const V *from =
                 m + ((size_t)(i / COLUMNS) * blocks_of(s) * ROWS + k - job->k0) * COLUMNS +
                 i % COLUMNS;
@@ -280,18 +281,17 @@ KERNEL void conv2d_winograd(__global const S *restrict x, int x_first,
                             __global const real *restrict u, int u_first,
                             __global const real *restrict bias, __global S *restrict y,
                             __global B *restrict at, __global const S *restrict y_gate,
-                            __global V *restrict scratch, int scratch_first,
-                            struct lk_winograd_whole a, struct lk_geometry of)
+                            __global const real *restrict norms, __global V *restrict scratch,
+                            int scratch_first, struct lk_winograd_whole a,
+                            struct lk_geometry of)
 {
     const struct sizes s = {
         .from = {x + x_first / VECTOR, gate, won, .height = of.in_h, .width = of.in_w},
-        .y = y,
-        .y_gate = y_gate,
-        .at = at,
+        .y = y, .at = at,
+        .y_gate = y_gate, .norms = norms,
         .ins = a.ins, .outs = a.outs,
         .out_h = of.out_h, .out_w = of.out_w,
-        .pad_y = of.pad_y, .pad_x = of.pad_x,
-        .tiles = a.tiles, .chunk = a.chunk,
+        .pad_y = of.pad_y, .pad_x = of.pad_x, .tiles = a.tiles, .chunk = a.chunk,
         .down = ((TRANSPOSED ? of.in_h : of.out_h) + TILE - 1) / TILE,
         .across = ((TRANSPOSED ? of.in_w : of.out_w) + TILE - 1) / TILE,
         .stream = a.stream};

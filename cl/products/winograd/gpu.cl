@@ -25,6 +25,7 @@
 #include "lib/greatest.cl"
 #include "lib/winograd.cl"
 #include "products/winograd/inputs.cl"
+#include "lib/finish.cl"
 #include "products/winograd/outputs.cl"
 
 /* Batch tile and place of a Winograd tile of the batch. */

@@ -1,4 +1,5 @@
-/* The outputs of a Winograd tile. Needs lib/put.cl, lib/greatest.cl, lib/winograd.cl.
+/* The outputs of a Winograd tile. Needs lib/put.cl, lib/greatest.cl, lib/winograd.cl,
+ * lib/finish.cl.
  * -D: POOL: a 2x2 max-pool follows; TRANSPOSED, as fused.cl has it */
 
 /* A plane of outputs, before the pool height x width. least: 0 with relu, else -INFINITY.
@@ -6,10 +7,11 @@
 struct plane {
     __global S *y;
     __global B *at; /* or null */
-    __global const S *gate; /* as y, where GATED */
+    __global const S *gate; /* as y, where GATED or ADDS */
     int height, width;
     V bias, least;
     bool stream;
+    __global const real *norm; /* of the filter, where NORMS */
 };
 
 INLINE void write(const struct plane *to, int at, V v)
@@ -86,8 +88,8 @@ INLINE void store_rows(const struct plane *to, V r[2][TILE], int y0, int x0, boo
             UNROLL for (int j = 0; j < TILE; j++)
                 if (whole || x0 + j < to->width) {
                     const int at = ((y0 + i) * to->width + x0 + j) * PARTS;
-                    write(to, at,
-                          GATE(to->gate + at, r[i][j] < to->least ? to->least : r[i][j]));
+                    const V v = finish_norm(r[i][j], to->norm, to->gate + at);
+                    write(to, at, GATE(to->gate + at, v < to->least ? to->least : v));
                 }
 #endif
 }

@@ -6,6 +6,7 @@
 #include "device/pocl.h"
 #include "device/program/ahead.h"
 #include "device/program/kernel.h"
+#include "device/reserve.h"
 #include "device/subgroups.h"
 #include "device/trace.h"
 #include <stdio.h>
@@ -132,6 +133,7 @@ void lk_device_close(struct lk_device *device)
     }
     if (device->context)
         clReleaseContext(device->context);
+    lk_reserve_release(device->reserve);
     lk_ahead_end(device);
     if (device->is_pocl)
         lk_pocl_leave(device->pocl_group);

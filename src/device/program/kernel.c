@@ -100,6 +100,7 @@ enum lk_status lk_kernel_enqueue(struct lk_kernel *kernel, struct lk_grid grid,
                                  const struct lk_arg *args, int count)
 {
     size_t global[3], local[3] = {(size_t)grid.items, 1, 1};
+    bool is_taken;
     if (!kernel->kernel)
         return lk_fail(LK_E_ARGUMENT, "kernel '%s' is not built yet", kernel->name);
     if ((cl_uint)count != kernel->arg_count)
@@ -115,6 +116,11 @@ enum lk_status lk_kernel_enqueue(struct lk_kernel *kernel, struct lk_grid grid,
         if (large)
             return lk_fail(LK_E_ARGUMENT, "kernel '%s': argument %d is too large: %lld",
                            kernel->name, i, (long long)*large);
+    }
+    LK_TRY(lk_chain_add(kernel, &grid, args, count, &is_taken));
+    if (is_taken)
+        return LK_OK;
+    for (int i = 0; i < count; i++) {
         const cl_int error = set_arg(kernel, i, &args[i]);
         if (error != CL_SUCCESS)
             return lk_fail(LK_E_DEVICE, "kernel '%s', argument %d: %s", kernel->name, i,

@@ -37,6 +37,21 @@ enum lk_status lk_program_build(struct lk_device *device, struct lk_program *pro
 /* On how many threads programs are built at most. */
 long lk_build_thread_count(void);
 
+struct lk_text;
+
+/* Appends a program to the text of several, as one of them with that number; `behind` follows
+ * where its names and macros are known. */
+void lk_unity_print(struct lk_text *text, const struct lk_program *program, int unit,
+                    const char *behind);
+
+/* Compiles such a text; NULL: it does not build. */
+cl_program lk_unity_build(const struct lk_device *device, const char *text);
+
+/* While a chain is open on the kernel's device (device/chain.h): takes the launch, or launches
+ * all that it has taken before. */
+LK_MUST_CHECK enum lk_status lk_chain_add(struct lk_kernel *kernel, const struct lk_grid *grid,
+                                          const struct lk_arg *args, int count, bool *is_taken);
+
 /* Compiles all wanted programs as one, in which each source's names are made its own (unity.c).
  * Where that fails the programs stay unbuilt, and lk_program_build() of each tells why. */
 void lk_programs_build_together(struct lk_device *device);

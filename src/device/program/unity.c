@@ -15,6 +15,8 @@
 /* PoCL takes a program from its cache in less than that, and compiles one in more. */
 static const double CACHED_SECONDS = 0.15;
 
+enum { MOST_OPTIONS = sizeof((struct lk_device *)0)->options + 64 };
+
 /* Calls print(text, name, length, unit) for each name of a list separated by blanks. */
 static void for_names(struct lk_text *text, const char *names, int unit,
                       void (*print)(struct lk_text *, const char *, int, int))
@@ -56,14 +58,15 @@ static void print_undefine(struct lk_text *text, const char *option, int length,
         print_forget(text, option + 2, (int)strcspn(option + 2, "= "), unit);
 }
 
-/* Writes one source as a unit: its options become macros, its names get the unit's number, and
- * at the end all its macros are undefined again. */
-static void print_unit(struct lk_text *text, const struct lk_program *program, int unit)
+/* Its options become macros, its names get the unit's number, and at the end all its macros are
+ * undefined again. */
+void lk_unity_print(struct lk_text *text, const struct lk_program *program, int unit,
+                    const char *behind)
 {
     const struct lk_embedded *source = program->source;
     for_names(text, program->options, unit, print_define);
     for_names(text, source->declared, unit, print_rename);
-    lk_text_append(text, "%s\n", source->text);
+    lk_text_append(text, "%s\n%s", source->text, behind);
     for_names(text, source->declared, unit, print_forget);
     for_names(text, source->macros, unit, print_forget);
     for_names(text, program->options, unit, print_undefine);
@@ -77,9 +80,16 @@ static double cpu_seconds(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static cl_program build(const struct lk_device *device, const char *text, const char *options)
+static void print_options(const struct lk_device *device, char *text, size_t bytes)
 {
+    snprintf(text, bytes, "%s%s", device->options, lk_pocl_unity_options(&device->info));
+}
+
+cl_program lk_unity_build(const struct lk_device *device, const char *text)
+{
+    char options[MOST_OPTIONS];
     cl_int error;
+    print_options(device, options, sizeof options);
     cl_program program = clCreateProgramWithSource(device->context, 1, &text, NULL, &error);
     if (error != CL_SUCCESS)
         return NULL;
@@ -105,22 +115,22 @@ static void share(struct lk_device *device, cl_program program)
 void lk_programs_build_together(struct lk_device *device)
 {
     struct lk_text text = {0};
-    char options[sizeof device->options + 64];
     int units = 0;
     if (lk_cache_is_wanted(device)) /* the cache on disk has a file for each program alone */
         return;
     for (struct lk_program *p = device->programs; p; p = p->next)
         if (p->is_wanted)
-            print_unit(&text, p, ++units);
-    snprintf(options, sizeof options, "%s%s", device->options,
-             lk_pocl_unity_options(&device->info));
+            lk_unity_print(&text, p, ++units, "");
     const double begin = cpu_seconds();
-    cl_program program = units && !text.failed ? build(device, text.bytes, options) : NULL;
+    cl_program program = units && !text.failed ? lk_unity_build(device, text.bytes) : NULL;
     const bool was_cached = cpu_seconds() - begin < CACHED_SECONDS;
     if (program) {
         share(device, program);
-        if (!was_cached)
+        if (!was_cached) {
+            char options[MOST_OPTIONS];
+            print_options(device, options, sizeof options);
             lk_ahead_start(device, options, text.bytes);
+        }
     }
     free(text.bytes);
 }

@@ -20,7 +20,10 @@ static const double FULL_ERROR = 1e-3, REDUCED_ERROR = 1e-2;
  * checked; operations with more weights are not checked. */
 static const double MOST_BYTES = 64 << 20;
 
-enum { BLOCK = 1 << 16, LANES = 8 }; /* numbers that are read at a time; added at a time */
+enum {
+    BLOCK = 1 << 18, /* numbers that are read at a time, which wakes a thread of the device */
+    LANES = 8        /* that are added at a time */
+};
 
 struct sum {
     double value, squares; /* of the terms */

@@ -31,13 +31,15 @@ enum lk_onnx_type {
     LK_ONNX_BFLOAT = 16
 };
 
-/* Constants: `data` has `count` elements of the type, in order of axes, aligned for them. */
+/* Constants: `data` has `count` elements of the type, in order of axes, aligned for them; where
+ * is_one, a single one that all are equal to. */
 struct lk_onnx_tensor {
     const char *name;
     enum lk_onnx_type type;
     int rank;
     int64_t dim[LK_ONNX_AXES], count;
     const void *data;
+    bool is_one;
 };
 
 enum lk_onnx_kind {

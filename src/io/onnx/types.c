@@ -40,6 +40,7 @@ int64_t lk_onnx_integer(const struct lk_onnx_tensor *tensor, int64_t index)
 {
     const void *data = tensor->data;
     double value;
+    index = tensor->is_one ? 0 : index;
     switch (tensor->type) {
     case LK_ONNX_UINT8:
     case LK_ONNX_BOOL:
@@ -66,6 +67,7 @@ int64_t lk_onnx_integer(const struct lk_onnx_tensor *tensor, int64_t index)
 double lk_onnx_real(const struct lk_onnx_tensor *tensor, int64_t index)
 {
     const void *data = tensor->data;
+    index = tensor->is_one ? 0 : index;
     switch (tensor->type) {
     case LK_ONNX_FLOAT:
         return ((const float *)data)[index];

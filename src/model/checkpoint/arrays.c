@@ -14,30 +14,6 @@ void lk_checkpoint_arrays_clear(struct lk_checkpoint_arrays *arrays)
     free(arrays->list);
 }
 
-/* Adds the next array, whose description is set already, with memory for its data. */
-static enum lk_status add_room(struct lk_checkpoint_arrays *arrays)
-{
-    struct lk_checkpoint_array *array = &arrays->list[arrays->count];
-    array->data = malloc((size_t)array->tensor.bytes + 1);
-    if (!array->data)
-        return lk_fail_memory(array->name, array->tensor.bytes);
-    array->tensor.data = array->data;
-    arrays->count++;
-    return LK_OK;
-}
-
-static enum lk_status add_scaling(struct lk_checkpoint_arrays *arrays)
-{
-    struct lk_checkpoint_array *array = &arrays->list[arrays->count];
-    *array = (struct lk_checkpoint_array){.name = "optimizer.scaling.loss.state", .param = -1};
-    array->tensor = (struct lk_safetensor){.name = array->name,
-                                           .type = LK_SAFETENSOR_F32,
-                                           .rank = 1,
-                                           .shape = {LK_LOSS_SCALE_NUMBERS},
-                                           .bytes = LK_LOSS_SCALE_NUMBERS * sizeof(float)};
-    return add_room(arrays);
-}
-
 /* Of a group the replica and the optimizer that have a parameter. */
 static struct lk_replica *replica_of(const struct lk_checkpoint_arrays *arrays, int param)
 {
@@ -54,6 +30,56 @@ static const struct lk_optimizer_info *optimizer_of(const struct lk_checkpoint_a
 static const struct lk_param *param_of(const struct lk_checkpoint_arrays *arrays, int index)
 {
     return lk_replica_param(replica_of(arrays, index), index);
+}
+
+/* The byte at which a state array begins in the optimizer's state. */
+static size_t state_offset(const struct lk_checkpoint_arrays *arrays,
+                           const struct lk_checkpoint_array *array)
+{
+    if (array->param < 0)
+        return arrays->optimizer->scaling_at;
+    const int64_t stride = optimizer_of(arrays, array->param)->stride;
+    const int64_t first = array->state * stride + param_of(arrays, array->param)->offset;
+    return (size_t)first * lk_dtype_bytes(lk_replica_real(arrays->replica));
+}
+
+static const void *find_there(const struct lk_checkpoint_arrays *arrays,
+                              const struct lk_checkpoint_array *array)
+{
+    const int place =
+        array->param < 0 ? 0 : lk_group_place_of_param(arrays->replica, array->param);
+    const size_t real = lk_dtype_bytes(lk_replica_real(arrays->replica));
+    if (array->state >= 0)
+        return (const char *)arrays->there->state[place] + state_offset(arrays, array);
+    return (const char *)arrays->there->weights[place] +
+           (size_t)param_of(arrays, array->param)->offset * real;
+}
+
+/* Adds the next array, whose description is set already, with its data or memory for it. */
+static enum lk_status add_data(struct lk_checkpoint_arrays *arrays)
+{
+    struct lk_checkpoint_array *array = &arrays->list[arrays->count++];
+    if (arrays->there) {
+        array->tensor.data = find_there(arrays, array);
+        return LK_OK;
+    }
+    array->data = malloc((size_t)array->tensor.bytes + 1);
+    if (!array->data)
+        return lk_fail_memory(array->name, array->tensor.bytes);
+    array->tensor.data = array->data;
+    return LK_OK;
+}
+
+static enum lk_status add_scaling(struct lk_checkpoint_arrays *arrays)
+{
+    struct lk_checkpoint_array *array = &arrays->list[arrays->count];
+    *array = (struct lk_checkpoint_array){.name = "optimizer.scaling.loss.state", .param = -1};
+    array->tensor = (struct lk_safetensor){.name = array->name,
+                                           .type = LK_SAFETENSOR_F32,
+                                           .rank = 1,
+                                           .shape = {LK_LOSS_SCALE_NUMBERS},
+                                           .bytes = LK_LOSS_SCALE_NUMBERS * sizeof(float)};
+    return add_data(arrays);
 }
 
 static enum lk_status add(struct lk_checkpoint_arrays *arrays, int index, int state)
@@ -74,11 +100,12 @@ static enum lk_status add(struct lk_checkpoint_arrays *arrays, int index, int st
         .bytes = (uint64_t)param->count * lk_dtype_bytes(real),
     };
     memcpy(array->tensor.shape, param->shape.dim, sizeof param->shape.dim);
-    return add_room(arrays);
+    return add_data(arrays);
 }
 
 enum lk_status lk_checkpoint_arrays_list(const struct lk_replica *replica,
                                          const struct lk_optimizer_info *optimizer,
+                                         const struct lk_host_state *state,
                                          struct lk_checkpoint_arrays *arrays)
 {
     const int states = optimizer ? optimizer->arrays : 0;
@@ -86,7 +113,8 @@ enum lk_status lk_checkpoint_arrays_list(const struct lk_replica *replica,
     while (lk_replica_param(replica, params))
         params++;
     const size_t most = (size_t)params * (1 + (size_t)states) + 2;
-    *arrays = (struct lk_checkpoint_arrays){.replica = replica, .optimizer = optimizer};
+    *arrays = (struct lk_checkpoint_arrays){
+        .replica = replica, .optimizer = optimizer, .there = state};
     arrays->list = calloc(most, sizeof *arrays->list);
     if (!arrays->list)
         return lk_fail_memory("a checkpoint", most * sizeof *arrays->list);
@@ -99,25 +127,6 @@ enum lk_status lk_checkpoint_arrays_list(const struct lk_replica *replica,
     return optimizer && optimizer->scaling ? add_scaling(arrays) : LK_OK;
 }
 
-/* The buffer on the device that holds an array. */
-static struct lk_buffer *state_buffer(const struct lk_checkpoint_arrays *arrays,
-                                      const struct lk_checkpoint_array *array)
-{
-    const struct lk_optimizer_info *optimizer = optimizer_of(arrays, array->param);
-    return array->param < 0 ? optimizer->scaling : optimizer->state;
-}
-
-/* The byte of that buffer at which the array begins. */
-static size_t state_offset(const struct lk_checkpoint_arrays *arrays,
-                           const struct lk_checkpoint_array *array)
-{
-    if (array->param < 0)
-        return 0;
-    const int64_t stride = optimizer_of(arrays, array->param)->stride;
-    const int64_t first = array->state * stride + param_of(arrays, array->param)->offset;
-    return (size_t)first * lk_dtype_bytes(lk_replica_real(arrays->replica));
-}
-
 enum lk_status lk_checkpoint_arrays_fetch(const struct lk_checkpoint_arrays *arrays)
 {
     for (int i = 0; i < arrays->count; i++) {
@@ -126,8 +135,9 @@ enum lk_status lk_checkpoint_arrays_fetch(const struct lk_checkpoint_arrays *arr
             LK_TRY(lk_replica_read_param(replica_of(arrays, array->param), array->param,
                                          array->data));
         else
-            LK_TRY(lk_buffer_read(state_buffer(arrays, array), state_offset(arrays, array),
-                                  (size_t)array->tensor.bytes, array->data));
+            LK_TRY(lk_buffer_read(optimizer_of(arrays, array->param)->state,
+                                  state_offset(arrays, array), (size_t)array->tensor.bytes,
+                                  array->data));
     }
     return LK_OK;
 }
@@ -138,10 +148,11 @@ enum lk_status lk_checkpoint_arrays_put(const struct lk_checkpoint_arrays *array
         const struct lk_checkpoint_array *array = &arrays->list[i];
         if (array->state < 0)
             LK_TRY(lk_replica_write_param(replica_of(arrays, array->param), array->param,
-                                          array->data));
+                                          array->tensor.data));
         else
-            LK_TRY(lk_buffer_write(state_buffer(arrays, array), state_offset(arrays, array),
-                                   (size_t)array->tensor.bytes, array->data));
+            LK_TRY(lk_buffer_write(optimizer_of(arrays, array->param)->state,
+                                   state_offset(arrays, array), (size_t)array->tensor.bytes,
+                                   array->tensor.data));
     }
     return LK_OK;
 }
@@ -153,7 +164,8 @@ enum lk_status lk_checkpoint_arrays_sum(const struct lk_checkpoint_arrays *array
     LK_TRY(lk_sha256_init(&sum));
     for (int i = 0; i < arrays->count; i++)
         if ((arrays->list[i].state >= 0) == state)
-            lk_sha256_add(&sum, arrays->list[i].data, (size_t)arrays->list[i].tensor.bytes);
+            lk_sha256_add(&sum, arrays->list[i].tensor.data,
+                          (size_t)arrays->list[i].tensor.bytes);
     lk_sha256_finish(&sum, text);
     lk_sha256_clear(&sum);
     return LK_OK;
@@ -174,7 +186,7 @@ enum lk_status lk_parameters_sha256(const struct lk_replica *replica, char text[
 {
     struct lk_checkpoint_arrays arrays = {0};
     enum lk_status status;
-    LK_TRY_OUT(lk_checkpoint_arrays_list(replica, NULL, &arrays));
+    LK_TRY_OUT(lk_checkpoint_arrays_list(replica, NULL, NULL, &arrays));
     LK_TRY_OUT(lk_checkpoint_arrays_fetch(&arrays));
     status = lk_checkpoint_arrays_sum(&arrays, false, text);
 out:

@@ -11,7 +11,7 @@ struct lk_checkpoint_array {
     char name[192];
     int param, state; /* state -1: the parameter itself; param -1: the scale of the loss */
     struct lk_safetensor tensor;
-    void *data; /* tensor.bytes, on the host */
+    void *data; /* tensor.bytes, on the host; NULL: they are somebody else's */
 };
 
 /* {0} is an empty one. */
@@ -20,14 +20,14 @@ struct lk_checkpoint_arrays {
     int count;
     const struct lk_replica *replica;
     const struct lk_optimizer_info *optimizer; /* NULL: parameters alone */
+    const struct lk_host_state *there; /* NULL: nothing is; not used once it is listed */
 };
 
-/* Lists all arrays of a checkpoint in order, with room for their data. To be cleared after a
- * failure too. fails: LK_E_MEMORY */
-LK_MUST_CHECK enum lk_status
-lk_checkpoint_arrays_list(const struct lk_replica *replica,
-                          const struct lk_optimizer_info *optimizer,
-                          struct lk_checkpoint_arrays *arrays);
+/* Lists all arrays of a checkpoint in order, with room for their data or, where a state is
+ * given, with what is there. To be cleared after a failure too. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_checkpoint_arrays_list(
+    const struct lk_replica *replica, const struct lk_optimizer_info *optimizer,
+    const struct lk_host_state *state, struct lk_checkpoint_arrays *arrays);
 void lk_checkpoint_arrays_clear(struct lk_checkpoint_arrays *arrays);
 
 /* Copy all data from the devices, or to them; wait. */

@@ -110,13 +110,15 @@ struct lk_snapshot {
 };
 
 static enum lk_status take(const struct lk_checkpoint *about, const struct lk_replica *replica,
-                           const struct lk_optimizer_info *optimizer, struct lk_snapshot *s)
+                           const struct lk_optimizer_info *optimizer,
+                           const struct lk_host_state *state, struct lk_snapshot *s)
 {
-    LK_TRY(lk_checkpoint_arrays_list(replica, optimizer, &s->arrays));
+    LK_TRY(lk_checkpoint_arrays_list(replica, optimizer, state, &s->arrays));
     s->tensors = calloc((size_t)s->arrays.count + 1, sizeof *s->tensors);
     if (!s->tensors)
         return lk_fail_memory("a checkpoint", (size_t)s->arrays.count * sizeof *s->tensors);
-    LK_TRY(lk_checkpoint_arrays_fetch(&s->arrays));
+    if (!state)
+        LK_TRY(lk_checkpoint_arrays_fetch(&s->arrays));
     for (int i = 0; i < s->arrays.count; i++)
         s->tensors[i] = s->arrays.list[i].tensor;
     return describe(about, replica, optimizer, &s->metadata);
@@ -125,13 +127,14 @@ static enum lk_status take(const struct lk_checkpoint *about, const struct lk_re
 enum lk_status lk_snapshot_take(const struct lk_checkpoint *about,
                                 const struct lk_replica *replica,
                                 const struct lk_optimizer_info *optimizer,
+                                const struct lk_host_state *state,
                                 struct lk_snapshot **snapshot)
 {
     struct lk_snapshot *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("a checkpoint", sizeof *made);
     made->step = about->step;
-    const enum lk_status status = take(about, replica, optimizer, made);
+    const enum lk_status status = take(about, replica, optimizer, state, made);
     if (status != LK_OK) {
         lk_snapshot_destroy(made);
         return status;
@@ -155,6 +158,16 @@ int64_t lk_snapshot_step(const struct lk_snapshot *snapshot)
     return snapshot->step;
 }
 
+enum lk_status lk_snapshot_put(const struct lk_snapshot *snapshot,
+                               const struct lk_replica *replica,
+                               const struct lk_optimizer_info *optimizer)
+{
+    struct lk_checkpoint_arrays arrays = snapshot->arrays;
+    arrays.replica = replica;
+    arrays.optimizer = optimizer;
+    return lk_checkpoint_arrays_put(&arrays);
+}
+
 enum lk_status lk_snapshot_write(struct lk_snapshot *snapshot, const char *path)
 {
     struct lk_checkpoint_metadata *metadata = &snapshot->metadata;
@@ -169,7 +182,7 @@ enum lk_status lk_checkpoint_write(const char *path, const struct lk_checkpoint 
                                    const struct lk_optimizer_info *optimizer)
 {
     struct lk_snapshot *snapshot = NULL;
-    LK_TRY(lk_snapshot_take(about, replica, optimizer, &snapshot));
+    LK_TRY(lk_snapshot_take(about, replica, optimizer, NULL, &snapshot));
     const enum lk_status status = lk_snapshot_write(snapshot, path);
     lk_snapshot_destroy(snapshot);
     return status;

@@ -57,17 +57,28 @@ LK_MUST_CHECK enum lk_status lk_checkpoint_write(const char *path,
 /* A checkpoint in host memory: what would be written now. */
 struct lk_snapshot;
 
-/* Reads all of it from the device; waits. Texts of `about` are borrowed until it is destroyed.
- */
+/* Parameters and optimizer state of each place, as they lie on the devices, on the host. */
+struct lk_host_state {
+    const void *weights[LK_MOST_PLACES], *state[LK_MOST_PLACES];
+};
+
+/* Reads all of it from the device, which waits, or takes what is in `state`. That and texts of
+ * `about` are borrowed until it is destroyed. */
 LK_MUST_CHECK enum lk_status lk_snapshot_take(const struct lk_checkpoint *about,
                                               const struct lk_replica *replica,
                                               const struct lk_optimizer_info *optimizer,
+                                              const struct lk_host_state *state,
                                               struct lk_snapshot **snapshot);
 void lk_snapshot_destroy(struct lk_snapshot *snapshot);
 int64_t lk_snapshot_step(const struct lk_snapshot *snapshot);
 
 /* Writes it as lk_checkpoint_write() does; needs no device, and may be called on any thread. */
 LK_MUST_CHECK enum lk_status lk_snapshot_write(struct lk_snapshot *snapshot, const char *path);
+
+/* Sets a replica of the same model, and its optimizer, to it. */
+LK_MUST_CHECK enum lk_status lk_snapshot_put(const struct lk_snapshot *snapshot,
+                                             const struct lk_replica *replica,
+                                             const struct lk_optimizer_info *optimizer);
 
 struct lk_checkpoint_file;
 

@@ -251,7 +251,7 @@ enum lk_status lk_checkpoint_read(const struct lk_checkpoint_file *file,
     struct lk_checkpoint_arrays arrays = {0};
     enum lk_status status;
     LK_TRY_OUT(check_optimizer(file, optimizer));
-    LK_TRY_OUT(lk_checkpoint_arrays_list(replica, optimizer, &arrays));
+    LK_TRY_OUT(lk_checkpoint_arrays_list(replica, optimizer, NULL, &arrays));
     for (int i = 0; i < arrays.count; i++)
         LK_TRY_OUT(read_array(file, arrays.list[i].name, &arrays.list[i]));
     LK_TRY_OUT(check_extra(file, &arrays, optimizer != NULL));
@@ -285,7 +285,7 @@ enum lk_status lk_checkpoint_read_average(const struct lk_checkpoint_file *file,
     const bool takes_average = lk_checkpoint_takes_average(file);
     struct lk_checkpoint_arrays arrays = {0};
     enum lk_status status;
-    LK_TRY_OUT(lk_checkpoint_arrays_list(replica, NULL, &arrays));
+    LK_TRY_OUT(lk_checkpoint_arrays_list(replica, NULL, NULL, &arrays));
     for (int i = 0; i < arrays.count; i++) {
         char average[LK_AVERAGE_NAME];
         lk_checkpoint_name_average(arrays.list[i].name, average);

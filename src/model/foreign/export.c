@@ -2,6 +2,7 @@
 #include <lockstep/weights.h>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "io/arrays/hdf5_write.h"
 #include "io/file.h"
 #include "model/foreign/names.h"
@@ -193,12 +194,6 @@ static enum lk_status write_keras_2(struct export *e, const char *path, struct l
     return lk_hdf5_write(path, e->tensors, e->count, NULL, l->texts, l->lists);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t length = strlen(text), bytes = strlen(end);
-    return length >= bytes && strcmp(text + length - bytes, end) == 0;
-}
-
 static enum lk_status write_hdf5(struct export *e, const char *path)
 {
     static const char *const groups[] = {"layers", "vars", NULL};
@@ -216,7 +211,7 @@ static enum lk_status choose_names(struct export *e, const char *path,
                                    enum lk_weights_kind kind, const char *names)
 {
     if (kind == LK_WEIGHTS_KERAS_H5 && (!names || strcmp(names, "keras") == 0))
-        names = ends_with(path, ".weights.h5") ? "keras-3" : "keras";
+        names = lk_text_ends(path, ".weights.h5") ? "keras-3" : "keras";
     LK_TRY(find_naming(e, names ? names : "lockstep"));
     if (kind == LK_WEIGHTS_KERAS_H5 && e->naming->layout != LK_LAYOUT_KERAS)
         return lk_fail(LK_E_ARGUMENT, "HDF5 files are Keras's: they have no names of %s",

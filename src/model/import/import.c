@@ -49,6 +49,14 @@ static enum lk_status write_files(const struct lk_imported *made, const char *fo
     return lk_file_write(text, made->text.bytes, made->text.used);
 }
 
+const struct lk_safetensor *lk_imported_find(const struct lk_imported *made, const char *name)
+{
+    for (int i = 0; i < made->tensor_count; i++)
+        if (strcmp(made->tensors[i].name, name) == 0)
+            return &made->tensors[i];
+    return NULL;
+}
+
 static void fill_report(const struct lk_imported *made, struct lk_import_report *report)
 {
     *report = (struct lk_import_report){

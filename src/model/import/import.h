@@ -11,6 +11,13 @@
 
 enum { LK_IMPORT_NAME = 64, LK_IMPORT_BASE = 48 };
 
+/* An input as the file has it. */
+struct lk_import_port {
+    const char *name;
+    bool is_bytes; /* uint8 */
+    bool is_last;  /* an image [h, w, c] */
+};
+
 /* What an importer makes of a file, before anything is written. {0} is empty. */
 struct lk_imported {
     const char *source; /* the program, as metadata: "keras" */
@@ -20,7 +27,13 @@ struct lk_imported {
     struct lk_safetensor *tensors; /* [tensor_count], in the arena */
     int tensor_count, layers;
     bool has_weights; /* false: the file has a model alone */
+    /* Of ONNX, in the model's order, the texts in the arena. */
+    struct lk_import_port inputs[LK_MOST_INPUTS];
+    const char *outputs[LK_MOST_OUTPUTS];
 };
+
+/* The tensor of that name; NULL: there is none. */
+const struct lk_safetensor *lk_imported_find(const struct lk_imported *made, const char *name);
 
 /* Importers, each in a room of its own: all of `made` but its layers is set on success; what is
  * set else is released as well. fails: as lk_import() */

@@ -158,6 +158,46 @@ static double root(double a, double b, double c)
     return sqrt(a);
 }
 
+/* Bits of whole numbers; narrow ones are cut where they are written. */
+typedef int64_t bits(int64_t a, int64_t b);
+
+static int64_t bits_and(int64_t a, int64_t b)
+{
+    return a & b;
+}
+
+static int64_t bits_or(int64_t a, int64_t b)
+{
+    return a | b;
+}
+
+static int64_t bits_xor(int64_t a, int64_t b)
+{
+    return a ^ b;
+}
+
+static int64_t bits_not(int64_t a, int64_t b)
+{
+    (void)b;
+    return ~a;
+}
+
+static int64_t bits_left(int64_t a, int64_t b)
+{
+    return b < 0 || b > 63 ? 0 : (int64_t)((uint64_t)a << b);
+}
+
+static int64_t bits_right(int64_t a, int64_t b)
+{
+    const uint64_t places = b < 0 || b > 63 ? 63 : (uint64_t)b;
+    return a < 0 ? ~(~a >> places) : a >> places; /* the sign moves in from the left */
+}
+
+static int64_t bits_right_of_unsigned(int64_t a, int64_t b)
+{
+    return b < 0 || b > 63 ? 0 : (int64_t)((uint64_t)a >> b);
+}
+
 /* compares: its numbers are only compared or handed on, so that the open batch may be one. */
 static const struct row {
     const char *op;
@@ -165,30 +205,36 @@ static const struct row {
     int operands;
     enum result result;
     bool compares;
+    bits *bits; /* NULL: `function` computes it */
 } rows[] = {
-    {"Add", add, 2, OF_FIRST, false},
-    {"Sub", subtract, 2, OF_FIRST, false},
-    {"Mul", multiply, 2, OF_FIRST, false},
-    {"Div", divide, 2, OF_FIRST, false},
-    {"Mod", modulo, 2, OF_FIRST, false},
-    {"Min", smaller, 2, OF_FIRST, false},
-    {"Max", larger, 2, OF_FIRST, false},
-    {"Pow", power, 2, OF_FIRST, false},
-    {"Equal", equal, 2, TRUTH, true},
-    {"Less", less, 2, TRUTH, false},
-    {"Greater", greater, 2, TRUTH, false},
-    {"Where", where, 3, OF_SECOND, true},
-    {"Neg", negate, 1, OF_FIRST, false},
-    {"Floor", round_down, 1, OF_FIRST, false},
-    {"Ceil", round_up, 1, OF_FIRST, false},
-    {"Sqrt", root, 1, OF_FIRST, false},
-    {"And", both, 2, TRUTH, false},
-    {"Or", either, 2, TRUTH, false},
-    {"Xor", one_of, 2, TRUTH, false},
-    {"Not", not, 1, TRUTH, false},
-    {"Abs", magnitude, 1, OF_FIRST, false},
-    {"LessOrEqual", less_equal, 2, TRUTH, false},
-    {"GreaterOrEqual", greater_equal, 2, TRUTH, false},
+    {"Add", add, 2, OF_FIRST, false, NULL},
+    {"Sub", subtract, 2, OF_FIRST, false, NULL},
+    {"Mul", multiply, 2, OF_FIRST, false, NULL},
+    {"Div", divide, 2, OF_FIRST, false, NULL},
+    {"Mod", modulo, 2, OF_FIRST, false, NULL},
+    {"Min", smaller, 2, OF_FIRST, false, NULL},
+    {"Max", larger, 2, OF_FIRST, false, NULL},
+    {"Pow", power, 2, OF_FIRST, false, NULL},
+    {"Equal", equal, 2, TRUTH, true, NULL},
+    {"Less", less, 2, TRUTH, false, NULL},
+    {"Greater", greater, 2, TRUTH, false, NULL},
+    {"Where", where, 3, OF_SECOND, true, NULL},
+    {"Neg", negate, 1, OF_FIRST, false, NULL},
+    {"Floor", round_down, 1, OF_FIRST, false, NULL},
+    {"Ceil", round_up, 1, OF_FIRST, false, NULL},
+    {"Sqrt", root, 1, OF_FIRST, false, NULL},
+    {"And", both, 2, TRUTH, false, NULL},
+    {"Or", either, 2, TRUTH, false, NULL},
+    {"Xor", one_of, 2, TRUTH, false, NULL},
+    {"Not", not, 1, TRUTH, false, NULL},
+    {"Abs", magnitude, 1, OF_FIRST, false, NULL},
+    {"LessOrEqual", less_equal, 2, TRUTH, false, NULL},
+    {"GreaterOrEqual", greater_equal, 2, TRUTH, false, NULL},
+    {"BitwiseAnd", NULL, 2, OF_FIRST, true, bits_and},
+    {"BitwiseOr", NULL, 2, OF_FIRST, true, bits_or},
+    {"BitwiseXor", NULL, 2, OF_FIRST, true, bits_xor},
+    {"BitwiseNot", NULL, 1, OF_FIRST, true, bits_not},
+    {"BitShift", NULL, 2, OF_FIRST, true, NULL},
 };
 
 /* The shape that all operands are repeated to. */
@@ -247,38 +293,86 @@ static enum lk_status scale_open(const struct lk_onnx_draft *draft, const struct
     return LK_OK;
 }
 
+/* Only whole numbers have bits. */
+static enum lk_status choose_bits(const struct lk_onnx_draft *draft, enum lk_onnx_type type,
+                                  bits **bits)
+{
+    const char *direction;
+    if (!lk_onnx_is_whole(type))
+        return lk_onnx_fail(draft, "whole numbers are expected");
+    if (strcmp(draft->node->op, "BitShift") != 0)
+        return LK_OK;
+    LK_TRY(lk_onnx_say_text(draft, "direction", "", &direction));
+    *bits = strcmp(direction, "LEFT") == 0 ? bits_left
+            : type == LK_ONNX_UINT64       ? bits_right_of_unsigned
+                                           : bits_right;
+    return strcmp(direction, "LEFT") == 0 || strcmp(direction, "RIGHT") == 0
+               ? LK_OK
+               : lk_onnx_fail(draft, "'direction' %.40s", direction);
+}
+
+/* Element `index` of what is made of x, at a place of it. */
+struct element {
+    const struct lk_onnx_tensor *const *x;
+    struct lk_onnx_tensor *made;
+    int64_t index, at[LK_ONNX_AXES];
+};
+
+static enum lk_status compute_bits(const struct lk_onnx_draft *draft, const struct row *row,
+                                   bits *bits, const struct element *e)
+{
+    int64_t value[MOST_OPERANDS] = {0};
+    for (int o = 0; o < row->operands; o++) {
+        value[o] = lk_onnx_integer(e->x[o], place(e->x[o], e->made->rank, e->at));
+        if (!draft->is_whole && lk_onnx_share_of(value[o]))
+            return lk_onnx_fail(draft, "bits of the length of the batch");
+    }
+    lk_onnx_put_integer(e->made, e->index, bits(value[0], value[1]));
+    return LK_OK;
+}
+
+static enum lk_status compute_number(const struct lk_onnx_draft *draft, const struct row *row,
+                                     const struct element *e)
+{
+    double value[MOST_OPERANDS] = {0}, result = 0;
+    bool is_far = false, is_scaled = false;
+    for (int o = 0; o < row->operands; o++) {
+        value[o] = lk_onnx_real(e->x[o], place(e->x[o], e->made->rank, e->at));
+        is_far |=
+            lk_onnx_is_whole(e->x[o]->type) && !row->compares && fabs(value[o]) > FARTHEST;
+    }
+    if (is_far && !draft->is_whole && lk_onnx_is_whole(e->made->type))
+        LK_TRY(scale_open(draft, row, value, &result, &is_scaled));
+    if (is_far && !is_scaled)
+        return lk_onnx_fail(draft, "it computes with the length of the batch, which is not "
+                                   "supported");
+    if (!is_scaled)
+        result = row->function(value[0], value[1], value[2]);
+    if (lk_onnx_is_whole(e->made->type) && !isfinite(result))
+        return lk_onnx_fail(draft, "a division of whole numbers by 0");
+    lk_onnx_put_real(e->made, e->index, result);
+    return LK_OK;
+}
+
 static enum lk_status compute(struct lk_onnx_draft *draft, const struct row *row,
                               const struct lk_onnx_tensor *const *x)
 {
-    int64_t dim[LK_ONNX_AXES], at[LK_ONNX_AXES] = {0};
+    int64_t dim[LK_ONNX_AXES];
     int rank;
-    struct lk_onnx_tensor *made;
     const enum lk_onnx_type type =
         row->result == TRUTH ? LK_ONNX_BOOL : x[row->result == OF_SECOND]->type;
+    bits *bits = row->bits;
+    struct element e = {.x = x};
     LK_TRY(broadcast(draft, x, row->operands, &rank, dim));
-    LK_TRY(lk_onnx_new_tensor(draft, type, rank, dim, &made));
-    for (int64_t e = 0; e < made->count; e++) {
-        double value[MOST_OPERANDS] = {0}, result = 0;
-        bool is_far = false, is_scaled = false;
-        for (int o = 0; o < row->operands; o++) {
-            value[o] = lk_onnx_real(x[o], place(x[o], rank, at));
-            is_far |=
-                lk_onnx_is_whole(x[o]->type) && !row->compares && fabs(value[o]) > FARTHEST;
-        }
-        if (is_far && !draft->is_whole && lk_onnx_is_whole(type))
-            LK_TRY(scale_open(draft, row, value, &result, &is_scaled));
-        if (is_far && !is_scaled)
-            return lk_onnx_fail(draft, "it computes with the length of the batch, which is not "
-                                       "supported");
-        if (!is_scaled)
-            result = row->function(value[0], value[1], value[2]);
-        if (lk_onnx_is_whole(type) && !isfinite(result))
-            return lk_onnx_fail(draft, "a division of whole numbers by 0");
-        lk_onnx_put_real(made, e, result);
-        for (int i = rank - 1; i >= 0 && ++at[i] == dim[i]; i--)
-            at[i] = 0;
+    LK_TRY(lk_onnx_new_tensor(draft, type, rank, dim, &e.made));
+    if (!row->function)
+        LK_TRY(choose_bits(draft, x[0]->type, &bits));
+    for (; e.index < e.made->count; e.index++) {
+        LK_TRY(bits ? compute_bits(draft, row, bits, &e) : compute_number(draft, row, &e));
+        for (int i = rank - 1; i >= 0 && ++e.at[i] == dim[i]; i--)
+            e.at[i] = 0;
     }
-    return lk_onnx_give_constant(draft, made);
+    return lk_onnx_give_constant(draft, e.made);
 }
 
 enum lk_status lk_onnx_fold_range(struct lk_onnx_draft *draft,

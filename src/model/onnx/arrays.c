@@ -267,8 +267,5 @@ const struct lk_onnx_array *lk_onnx_array_output(const struct lk_onnx_arrays *ar
 const struct lk_safetensor *lk_onnx_array_param(const struct lk_onnx_arrays *arrays,
                                                 const char *name)
 {
-    for (int i = 0; i < arrays->made.tensor_count; i++)
-        if (strcmp(arrays->made.tensors[i].name, name) == 0)
-            return &arrays->made.tensors[i];
-    return NULL;
+    return lk_imported_find(&arrays->made, name);
 }

@@ -31,6 +31,10 @@ LK_MUST_CHECK enum lk_status lk_onnx_convert_by(struct lk_onnx_draft *draft,
  * In src/model/onnx_samples. */
 LK_MUST_CHECK enum lk_status lk_onnx_convert_samples(struct lk_onnx_draft *draft, bool *done);
 
+/* Computes the node at work where it counts the samples of an open batch, or reads constants
+ * that do. In src/model/onnx_samples. */
+LK_MUST_CHECK enum lk_status lk_onnx_fold_counted(struct lk_onnx_draft *draft, bool *done);
+
 /* x with the samples as its first axis. fails: LK_E_MODEL they have no axis of their own */
 LK_MUST_CHECK enum lk_status lk_onnx_put_first(struct lk_onnx_draft *draft,
                                                const struct lk_onnx_value *x,

@@ -13,7 +13,7 @@
 #include "model/import/import.h"
 #include "model/onnx/batch.h"
 
-enum { LK_ONNX_TEXT_BYTES = 256 };
+enum { LK_ONNX_TEXT_BYTES = 256, LK_ONNX_MOST_EQUAL = 1 << 28 };
 
 struct lk_onnx_value {
     const char *name;                      /* as the file has it */
@@ -24,6 +24,7 @@ struct lk_onnx_value {
     const char *entry;                  /* that makes it, or of an input its name */
     int rank, at;  /* at: the axis of samples, mostly 0; -1: the same for all */
     int64_t outer; /* of the numbers along that axis, those outside of the samples; 0: 1 */
+    int64_t each; /* of a constant: what it has more for each next sample; `at` is their axis */
     int64_t dim[LK_ONNX_AXES]; /* as ONNX has it */
     bool is_last;              /* an image of which ONNX has the channels last */
     int readers;
@@ -47,6 +48,7 @@ struct lk_onnx_draft {
     const char *before;                 /* the entry made last; NULL: none */
     int entries, input_count, tensor_room;
     int64_t budget; /* elements of constants that may still be made */
+    int64_t equal;  /* elements of parameters made of one number, at most MOST_EQUAL */
 };
 
 /* What becomes of a node. */
@@ -156,8 +158,7 @@ LK_MUST_CHECK enum lk_status lk_onnx_turn(struct lk_onnx_draft *draft,
                                           const struct lk_onnx_tensor *x, const int *order,
                                           struct lk_onnx_tensor **turned);
 
-/* --- inputs.c, entries.c
- * --------------------------------------------------------------------------- */
+/* --- inputs.c, entries.c ----------------------------------------------------------------- */
 
 /* What the graph or an operation has refused is said of the node at work. */
 enum lk_status lk_onnx_say_where(const struct lk_onnx_draft *draft, enum lk_status status);

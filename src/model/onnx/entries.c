@@ -196,6 +196,18 @@ static enum lk_status add_array(struct lk_onnx_draft *draft, const struct lk_onn
     return LK_OK;
 }
 
+static enum lk_status fill(struct lk_onnx_draft *draft, const struct lk_onnx_tensor *numbers,
+                           double factor, float *to)
+{
+    const float number = (float)(factor * lk_onnx_real(numbers, 0));
+    draft->equal += numbers->count;
+    if (draft->equal > LK_ONNX_MOST_EQUAL)
+        return lk_onnx_fail(draft, "constants of far more elements than the file has");
+    for (int64_t i = 0; i < numbers->count; i++)
+        to[i] = number;
+    return LK_OK;
+}
+
 enum lk_status lk_onnx_set(struct lk_onnx_draft *draft, const struct lk_onnx_value *entry,
                            const char *param, const struct lk_onnx_tensor *numbers,
                            bool is_ours, double factor)
@@ -209,6 +221,8 @@ enum lk_status lk_onnx_set(struct lk_onnx_draft *draft, const struct lk_onnx_val
     if (!lk_layout_fits(&layout, numbers->rank, numbers->dim))
         return lk_onnx_fail(draft, "its constant '%.80s' has another shape than '%s' needs",
                             numbers->name, param);
+    if (numbers->is_one)
+        return fill(draft, numbers, factor, to);
     float *theirs = malloc((size_t)numbers->count * sizeof *theirs + 1);
     if (!theirs)
         return lk_fail_memory(numbers->name, (size_t)numbers->count * sizeof *theirs);

@@ -169,13 +169,21 @@ void lk_onnx_copy_element(struct lk_onnx_tensor *to, int64_t index,
 enum lk_status lk_onnx_turn(struct lk_onnx_draft *draft, const struct lk_onnx_tensor *x,
                             const int *order, struct lk_onnx_tensor **turned)
 {
-    int64_t dim[LK_ONNX_AXES], stride[LK_ONNX_AXES], at[LK_ONNX_AXES] = {0}, step = 1;
+    int64_t dim[LK_ONNX_AXES] = {0}, stride[LK_ONNX_AXES], at[LK_ONNX_AXES] = {0}, step = 1;
+    void *memory;
     for (int i = x->rank - 1; i >= 0; i--) {
         stride[i] = step;
         step *= x->dim[i];
     }
     for (int i = 0; i < x->rank; i++)
         dim[i] = x->dim[order[i]];
+    if (x->is_one) {
+        LK_TRY(lk_arena_allocate(&draft->arena, sizeof *x, &memory));
+        *turned = memory;
+        **turned = *x;
+        memcpy((*turned)->dim, dim, sizeof dim);
+        return LK_OK;
+    }
     LK_TRY(lk_onnx_new_tensor(draft, x->type, x->rank, dim, turned));
     (*turned)->name = x->name;
     for (int64_t e = 0; e < x->count; e++) {
@@ -316,7 +324,7 @@ static enum lk_status fold_cast_like(struct lk_onnx_draft *draft)
     return convert_type(draft, lk_onnx_input(draft, 0)->constant, type ? type : LK_ONNX_FLOAT);
 }
 
-/* x is the shape. */
+/* x is the shape. All elements are equal, so that one is kept. */
 static enum lk_status fold_constant_of_shape(struct lk_onnx_draft *draft,
                                              const struct lk_onnx_tensor *x)
 {
@@ -332,9 +340,16 @@ static enum lk_status fold_constant_of_shape(struct lk_onnx_draft *draft,
                             (long long)x->count);
     for (int64_t i = 0; i < x->count; i++)
         dim[i] = lk_onnx_number_of_one(lk_onnx_integer(x, i));
-    LK_TRY(lk_onnx_new_tensor(draft, value->type, (int)x->count, dim, &made));
-    for (int64_t i = 0; i < made->count; i++)
-        lk_onnx_copy_element(made, i, value, 0);
+    LK_TRY(lk_onnx_new_tensor(draft, value->type, 0, NULL, &made));
+    lk_onnx_copy_element(made, 0, value, 0);
+    made->rank = (int)x->count;
+    for (int i = 0; i < made->rank; i++) {
+        if (dim[i] < 0 || (dim[i] && made->count > LK_ONNX_MOST_EQUAL / dim[i]))
+            return lk_onnx_fail(draft, "constants of far more elements than the file has");
+        made->dim[i] = dim[i];
+        made->count *= dim[i];
+    }
+    made->is_one = true;
     return lk_onnx_give_constant(draft, made);
 }
 
@@ -363,6 +378,7 @@ static const struct {
              {"Slice", lk_onnx_fold_slice},
              {"Cast", fold_cast},
              {"ConstantOfShape", fold_constant_of_shape},
+             {"Split", lk_onnx_fold_split},
              {"Expand", lk_onnx_fold_expand},
              {"ReduceProd", lk_onnx_fold_product},
              {"GatherElements", lk_onnx_fold_elements}};
@@ -386,6 +402,12 @@ enum lk_status lk_onnx_fold(struct lk_onnx_draft *draft, bool *done)
     const struct lk_onnx_tensor *x = lk_onnx_input(draft, 0)->constant;
     if (strcmp(op, "Identity") == 0)
         return lk_onnx_give_constant(draft, x);
+    if (x->count == 0 && draft->is_whole) {
+        LK_TRY(lk_onnx_fold_empty(draft, x, done));
+        if (*done)
+            return LK_OK;
+        *done = true;
+    }
     for (int i = 0; i < LK_COUNT(folds); i++)
         if (strcmp(op, folds[i].op) == 0)
             return folds[i].of_one(draft, x);

@@ -19,4 +19,12 @@ LK_MUST_CHECK enum lk_status lk_onnx_fold_elements(struct lk_onnx_draft *draft,
 LK_MUST_CHECK enum lk_status lk_onnx_fold_product(struct lk_onnx_draft *draft,
                                                   const struct lk_onnx_tensor *x);
 
+/* The same for Split, whose outputs are all given. */
+LK_MUST_CHECK enum lk_status lk_onnx_fold_split(struct lk_onnx_draft *draft,
+                                                const struct lk_onnx_tensor *x);
+
+/* x has no element; *done: it was computed. */
+LK_MUST_CHECK enum lk_status lk_onnx_fold_empty(struct lk_onnx_draft *draft,
+                                                const struct lk_onnx_tensor *x, bool *done);
+
 #endif

@@ -6,7 +6,8 @@
 
 /* An element of the result for each place, by steps through x. */
 static enum lk_status walk(struct lk_onnx_draft *draft, const struct lk_onnx_tensor *x,
-                           int64_t first, int rank, const int64_t *dim, const int64_t *step)
+                           int64_t first, int rank, const int64_t *dim, const int64_t *step,
+                           int output)
 {
     int64_t at[LK_ONNX_AXES] = {0};
     struct lk_onnx_tensor *made;
@@ -19,7 +20,7 @@ static enum lk_status walk(struct lk_onnx_draft *draft, const struct lk_onnx_ten
         for (int i = rank - 1; i >= 0 && ++at[i] == dim[i]; i--)
             at[i] = 0;
     }
-    return lk_onnx_give_constant(draft, made);
+    return lk_onnx_give(draft, output, &(struct lk_onnx_value){.constant = made});
 }
 
 static void find_strides(const struct lk_onnx_tensor *x, int64_t *stride)
@@ -67,7 +68,32 @@ enum lk_status lk_onnx_fold_slice(struct lk_onnx_draft *draft, const struct lk_o
         first += from * stride[axis];
         stride[axis] *= step;
     }
-    return walk(draft, x, first, x->rank, dim, stride);
+    return walk(draft, x, first, x->rank, dim, stride, 0);
+}
+
+enum lk_status lk_onnx_fold_split(struct lk_onnx_draft *draft, const struct lk_onnx_tensor *x)
+{
+    enum { MOST = 64 };
+    int64_t said, lengths[MOST], dim[LK_ONNX_AXES], stride[LK_ONNX_AXES], first = 0;
+    int axis, count;
+    const int parts = draft->node->output_count;
+    LK_TRY(lk_onnx_say_integer(draft, "axis", 0, &said));
+    LK_TRY(lk_onnx_axis(draft, said, x->rank, &axis));
+    LK_TRY(lk_onnx_numbers(draft, "split", 1, MOST, lengths, &count));
+    if (parts < 1 || parts > MOST || (count && count != parts))
+        return lk_onnx_fail(draft, "%d parts, but %d lengths", parts, count);
+    find_strides(x, stride);
+    memcpy(dim, x->dim, sizeof dim);
+    const int64_t each = (x->dim[axis] + parts - 1) / parts;
+    for (int i = 0; i < parts; i++) {
+        const int64_t rest = x->dim[axis] - first;
+        dim[axis] = count ? lengths[i] : each < rest ? each : rest;
+        if (dim[axis] < 0 || dim[axis] > rest)
+            return lk_onnx_fail(draft, "parts that are longer than the axis");
+        LK_TRY(walk(draft, x, first * stride[axis], x->rank, dim, stride, i));
+        first += dim[axis];
+    }
+    return LK_OK;
 }
 
 /* Along the batch nothing is repeated: one sample is computed. */
@@ -87,7 +113,7 @@ enum lk_status lk_onnx_fold_expand(struct lk_onnx_draft *draft, const struct lk_
         dim[i] = length == 1 ? wanted : length;
         step[i] = length == 1 ? 0 : own[from];
     }
-    return walk(draft, x, 0, rank, dim, step);
+    return walk(draft, x, 0, rank, dim, step, 0);
 }
 
 /* An element of x for each index, along an axis. */

@@ -123,8 +123,12 @@ enum lk_status lk_onnx_add_input(struct lk_onnx_draft *draft, const struct lk_on
     const struct lk_shape said = input.shape;
     if (is_last)
         input.shape = (struct lk_shape){3, {said.dim[2], said.dim[0], said.dim[1]}};
-    if (++draft->input_count > LK_MOST_INPUTS)
+    if (draft->input_count == LK_MOST_INPUTS)
         return lk_onnx_fail(draft, "more than %d inputs", LK_MOST_INPUTS);
+    struct lk_import_port *theirs = &draft->made->inputs[draft->input_count++];
+    *theirs =
+        (struct lk_import_port){.is_bytes = port->type == LK_ONNX_UINT8, .is_last = is_last};
+    LK_TRY(lk_arena_text(&draft->made->arena, port->name, &theirs->name));
     const enum lk_status status = lk_graph_add_input(draft->graph, &input, &value->node);
     if (status != LK_OK)
         return lk_onnx_say_where(draft, status);

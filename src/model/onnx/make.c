@@ -40,21 +40,49 @@ enum lk_status lk_onnx_find_needed(struct lk_onnx_draft *draft)
 
 /* --- inputs ------------------------------------------------------------------------------ */
 
-/* Whether the first that reads an image puts its channels first: then they came last. */
+/* Whether a node changes an image's numbers alone, all alike or those of each channel, where
+ * the channels come last. */
+static bool scales_last(const struct lk_onnx_draft *draft, const struct lk_onnx_node *node,
+                        int64_t channels)
+{
+    static const char *const known[] = {"Mul", "Div", "Add", "Sub"};
+    if (strcmp(node->op, "Cast") == 0)
+        return true;
+    for (int k = 0; k < LK_COUNT(known); k++) {
+        const struct lk_onnx_value *by =
+            node->input_count == 2 ? lk_onnx_find(draft, node->inputs[1]) : NULL;
+        const struct lk_onnx_tensor *numbers = by ? by->constant : NULL;
+        if (strcmp(node->op, known[k]) == 0)
+            return numbers &&
+                   (numbers->count == 1 || (numbers->rank > 0 && numbers->count == channels &&
+                                            numbers->dim[numbers->rank - 1] == channels));
+    }
+    return false;
+}
+
+/* Whether the first that reads an image puts its channels first: then they came last. Its
+ * numbers may be prepared before. */
 static bool is_turned(const struct lk_onnx_draft *draft, const struct lk_onnx_port *port)
 {
     static const int64_t wanted[] = {0, 3, 1, 2};
     const struct lk_onnx_graph *file = draft->file;
-    for (int n = 0; n < file->node_count; n++)
-        for (int i = 0; i < file->nodes[n].input_count; i++) {
-            if (draft->done[n] || strcmp(file->nodes[n].inputs[i], port->name) != 0)
-                continue;
-            const struct lk_onnx_attribute *order =
-                lk_onnx_find_attribute(&file->nodes[n], "perm");
-            return strcmp(file->nodes[n].op, "Transpose") == 0 && order &&
-                   order->kind == LK_ONNX_INTEGERS && order->count == 4 &&
-                   memcmp(order->integers, wanted, sizeof wanted) == 0;
+    const char *name = port->name;
+    for (int n = 0; n < file->node_count; n++) {
+        const struct lk_onnx_node *node = &file->nodes[n];
+        bool reads = false;
+        for (int i = 0; i < node->input_count; i++)
+            reads |= strcmp(node->inputs[i], name) == 0;
+        if (draft->done[n] || !reads)
+            continue;
+        if (node->output_count == 1 && strcmp(node->inputs[0], name) == 0 &&
+            scales_last(draft, node, port->dim[3])) {
+            name = node->outputs[0];
+            continue;
         }
+        const struct lk_onnx_attribute *order = lk_onnx_find_attribute(node, "perm");
+        return strcmp(node->op, "Transpose") == 0 && order && order->kind == LK_ONNX_INTEGERS &&
+               order->count == 4 && memcmp(order->integers, wanted, sizeof wanted) == 0;
+    }
     return false;
 }
 
@@ -105,7 +133,10 @@ static enum lk_status convert(struct lk_onnx_draft *draft)
     if (*node->domain && strcmp(node->domain, "ai.onnx") != 0)
         return lk_onnx_fail(draft, "operators of '%.80s' are not supported", node->domain);
     LK_TRY(check_inputs(draft));
-    LK_TRY(lk_onnx_fold(draft, &done));
+    if (!draft->is_whole)
+        LK_TRY(lk_onnx_fold_counted(draft, &done));
+    if (!done)
+        LK_TRY(lk_onnx_fold(draft, &done));
     for (int t = 0; draft->is_whole && lk_onnx_array_tables[t] && !done; t++)
         LK_TRY(lk_onnx_convert_by(draft, lk_onnx_array_tables[t], &done));
     if (!draft->is_whole && !done)
@@ -148,6 +179,7 @@ static enum lk_status write_outputs(struct lk_onnx_draft *draft, struct lk_text 
         entries[o] = value.entry;
         (void)lk_import_clean(name, base);
         LK_TRY(lk_arena_text(&draft->arena, base, &names[o]));
+        LK_TRY(lk_arena_text(&draft->made->arena, name, &draft->made->outputs[o]));
         for (int before = 0; before < o; before++)
             if (strcmp(names[before], names[o]) == 0)
                 LK_TRY(lk_onnx_text(draft, &names[o], "%s_%d", base, o + 1));

@@ -252,18 +252,30 @@ static enum lk_status where(draft *d)
 
 /* --- types ------------------------------------------------------------------------------- */
 
-/* Floats stay as they are but that narrow ones are rounded where they come out; whole numbers
- * of fewer bits than 32 would wrap round. */
+/* What is left of whole numbers in so many bits. */
+static enum lk_status wrap(draft *d, enum lk_onnx_type to, value *x)
+{
+    const double all = lk_onnx_type_bytes(to) == 1 ? 256 : 65536;
+    const bool is_signed = to == LK_ONNX_INT8 || to == LK_ONNX_INT16;
+    if (is_signed)
+        LK_TRY(lk_whole_with(d, "sum", x, all / 2, x));
+    LK_TRY(lk_whole_with(d, "modulo", x, all, x));
+    return is_signed ? lk_whole_with(d, "difference", x, all / 2, x) : LK_OK;
+}
+
+/* Floats stay as they are but that narrow ones are rounded where they come out. */
 static enum lk_status convert_type(draft *d, value *x, enum lk_onnx_type to)
 {
     value limit, huge;
     if (to == LK_ONNX_BOOL) {
         LK_TRY(lk_whole_math(d, "is_true", 1, x, x));
     } else if (lk_onnx_is_whole(to)) {
-        if (lk_onnx_type_bytes(to) < 4 || to == LK_ONNX_UINT32 || to == LK_ONNX_UINT64)
+        if (to == LK_ONNX_UINT32 || to == LK_ONNX_UINT64)
             return lk_onnx_fail(d, "values become %s, which is not supported",
                                 lk_onnx_type_name(to));
         LK_TRY(lk_whole_math(d, "truncate", 1, x, x));
+        if (lk_onnx_type_bytes(to) < 4)
+            LK_TRY(wrap(d, to, x));
     } else if (to == LK_ONNX_HALF && x->type != LK_ONNX_HALF) {
         value all[3];
         LK_TRY(lk_whole_apply(d, "abs", "", x, &limit)); /* what a half has not is infinite */

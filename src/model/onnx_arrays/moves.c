@@ -201,6 +201,21 @@ static int64_t within(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
+/* Some elements of x become output `index`, perhaps none. */
+static enum lk_status give_cut(draft *d, const value *x, const int64_t *dim,
+                               const struct cut *cut, int index)
+{
+    struct lk_onnx_tensor *none;
+    value made;
+    for (int i = 0; i < x->rank; i++)
+        if (dim[i] == 0) {
+            LK_TRY(lk_onnx_new_tensor(d, x->type, x->rank, dim, &none));
+            return lk_onnx_give(d, index, &(value){.constant = none});
+        }
+    LK_TRY(lk_whole_move(d, x, x->rank, dim, cut_place, cut, 0, &made));
+    return lk_onnx_give(d, index, &made);
+}
+
 /* As Python cuts lists. */
 static enum lk_status slice(draft *d)
 {
@@ -233,14 +248,13 @@ static enum lk_status slice(draft *d)
         c.step[axis] = step;
         dim[axis] = room > 0 ? (room + each - 1) / each : 0;
     }
-    LK_TRY(lk_whole_move(d, &x, x.rank, dim, cut_place, &c, 0, &x));
-    return lk_onnx_give(d, 0, &x);
+    return give_cut(d, &x, dim, &c, 0);
 }
 
 static enum lk_status split(draft *d)
 {
     enum { MOST = 64 };
-    value x, made;
+    value x;
     int64_t said, lengths[MOST], dim[LK_ONNX_AXES], first = 0;
     int axis, count;
     const int parts = d->node->output_count;
@@ -262,8 +276,7 @@ static enum lk_status split(draft *d)
         memcpy(dim, x.dim, sizeof dim);
         dim[axis] = length;
         first += length;
-        LK_TRY(lk_whole_move(d, &x, x.rank, dim, cut_place, &c, 0, &made));
-        LK_TRY(lk_onnx_give(d, i, &made));
+        LK_TRY(give_cut(d, &x, dim, &c, i));
     }
     return LK_OK;
 }

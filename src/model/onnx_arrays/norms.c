@@ -70,11 +70,27 @@ static enum lk_status place_of_extreme(draft *d)
     return lk_onnx_give(d, 0, &x);
 }
 
-/* A product with a triangle of ones. */
-static enum lk_status running_sum(draft *d)
+/* Rows of n elements times a triangle of ones: sums. For products each element is chosen, or 1,
+ * for each of its results. */
+static enum lk_status run_on(draft *d, const value *rows, const value *ones, value *made)
+{
+    const int64_t count = rows->dim[0], n = rows->dim[1];
+    value x[3] = {*ones, *rows};
+    if (strcmp(d->node->op, "CumSum") == 0)
+        return lk_whole_matmul(d, rows, ones, made);
+    LK_TRY(lk_whole_order(d, ones, (const int[]){1, 0}, &x[0]));
+    LK_TRY(lk_whole_reshape(d, &x[1], 3, (const int64_t[]){count, 1, n}));
+    LK_TRY(lk_whole_number(d, 1, &x[2]));
+    LK_TRY(lk_whole_math(d, "choice", 3, x, made));
+    LK_TRY(lk_whole_reduce(d, "product", made, 4, made));
+    return lk_whole_reshape(d, made, 2, (const int64_t[]){count, n});
+}
+
+/* CumSum and CumProd. */
+static enum lk_status running(draft *d)
 {
     enum { MOST = 2048 };
-    value x, ones;
+    value x, ones, rows;
     const struct lk_onnx_tensor *said;
     struct lk_onnx_tensor *matrix;
     int64_t excludes, is_back;
@@ -96,19 +112,11 @@ static enum lk_status running_sum(draft *d)
             lk_onnx_put_real(matrix, from * n + to, behind > 0 || (behind == 0 && !excludes));
         }
     LK_TRY(lk_whole_constant(d, matrix, &ones));
-    for (int i = 0; i < x.rank; i++)
-        order[i] = i;
-    order[axis] = x.rank - 1;
-    order[x.rank - 1] = axis;
-    LK_TRY(lk_whole_order(d, &x, order, &x));
-    value rows = x;
-    const enum lk_onnx_type type = x.type;
-    LK_TRY(
-        lk_whole_reshape(d, &rows, 2, (const int64_t[]){lk_whole_count(x.rank, x.dim) / n, n}));
-    LK_TRY(lk_whole_matmul(d, &rows, &ones, &rows));
+    LK_TRY(lk_whole_rows(d, &x, axis, order, &rows));
+    LK_TRY(run_on(d, &rows, &ones, &rows));
     LK_TRY(lk_whole_reshape(d, &rows, x.rank, x.dim));
     LK_TRY(lk_whole_order(d, &rows, order, &rows));
-    rows.type = type;
+    rows.type = x.type;
     return lk_onnx_give(d, 0, &rows);
 }
 
@@ -334,7 +342,8 @@ const struct lk_onnx_operator lk_array_norms[] = {
     SUM_OF("ReduceLogSum"),
     {"ArgMax", place_of_extreme, LK_ONNX_KNOWS("axis", "keepdims", "select_last_index")},
     {"ArgMin", place_of_extreme, LK_ONNX_KNOWS("axis", "keepdims", "select_last_index")},
-    {"CumSum", running_sum, LK_ONNX_KNOWS("exclusive", "reverse")},
+    {"CumSum", running, LK_ONNX_KNOWS("exclusive", "reverse")},
+    {"CumProd", running, LK_ONNX_KNOWS("exclusive", "reverse")},
     {"Softmax", softmax, LK_ONNX_KNOWS("axis")},
     {"LogSoftmax", softmax, LK_ONNX_KNOWS("axis")},
     {"Hardmax", hardmax, LK_ONNX_KNOWS("axis")},

@@ -14,4 +14,6 @@ const struct lk_onnx_operator *const lk_onnx_array_tables[] = {lk_array_function
                                                                lk_array_losses,
                                                                lk_array_recurrent,
                                                                lk_array_attention,
+                                                               lk_array_ordered,
+                                                               lk_array_quantized,
                                                                NULL};

@@ -7,6 +7,7 @@
 
 extern const struct lk_onnx_operator lk_array_functions[], lk_array_moves[], lk_array_gathers[],
     lk_array_norms[], lk_array_products[], lk_array_windows[], lk_array_sizes[],
-    lk_array_losses[], lk_array_recurrent[], lk_array_attention[];
+    lk_array_losses[], lk_array_recurrent[], lk_array_attention[], lk_array_ordered[],
+    lk_array_quantized[];
 
 #endif

@@ -222,6 +222,19 @@ enum lk_status lk_whole_order(draft *d, const value *x, const int *order, value 
     return lk_whole_stride(d, x, x->rank, dim, stride, made);
 }
 
+enum lk_status lk_whole_rows(draft *d, value *x, int axis, int order[LK_ONNX_AXES], value *rows)
+{
+    const int64_t n = x->dim[axis];
+    for (int i = 0; i < x->rank; i++)
+        order[i] = i;
+    order[axis] = x->rank - 1;
+    order[x->rank - 1] = axis;
+    LK_TRY(lk_whole_order(d, x, order, x));
+    *rows = *x;
+    return lk_whole_reshape(d, rows, 2,
+                            (const int64_t[]){lk_whole_count(x->rank, x->dim) / n, n});
+}
+
 enum lk_status lk_whole_expand(draft *d, const value *x, int rank, const int64_t *dim,
                                value *made)
 {

@@ -50,6 +50,12 @@ LK_MUST_CHECK enum lk_status lk_whole_stride(draft *d, const value *x, int rank,
 
 LK_MUST_CHECK enum lk_status lk_whole_order(draft *d, const value *x, const int *order,
                                             value *made);
+
+/* Rows [r, n] of the n elements along an axis of x, which changes places with the last one: by
+ * `order`, which puts it back. */
+LK_MUST_CHECK enum lk_status lk_whole_rows(draft *d, value *x, int axis,
+                                           int order[LK_ONNX_AXES], value *rows);
+
 LK_MUST_CHECK enum lk_status lk_whole_expand(draft *d, const value *x, int rank,
                                              const int64_t *dim, value *made);
 

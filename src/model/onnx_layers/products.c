@@ -2,6 +2,7 @@
 #include "model/onnx_arrays/whole.h"
 
 #include "base/fail.h"
+#include "model/onnx/convert.h"
 #include "model/onnx_arrays/tables.h"
 #include <string.h>
 
@@ -11,10 +12,23 @@ static enum lk_status turn(draft *d, value *x)
     return lk_whole_order(d, x, order, x);
 }
 
+/* Whether the operators for batches should compute it: one row times so large a matrix that
+ * is known that it should be a layer's weights. */
+static bool is_large(const draft *d, const value *x)
+{
+    enum { LARGE = 1 << 20 };
+    const value *matrix = lk_onnx_input(d, 1), *bias = lk_onnx_input(d, 2);
+    return x && x->node && x->rank == 2 && x->dim[0] == 1 && matrix && matrix->constant &&
+           matrix->constant->count > LARGE && (!bias || bias->constant);
+}
+
 static enum lk_status gemm(draft *d)
 {
     value a, b, c;
     int64_t turns_a, turns_b;
+    bool done = false;
+    if (is_large(d, lk_onnx_input(d, 0)) && !lk_onnx_find_attribute(d->node, "broadcast"))
+        return lk_onnx_convert_batch(d, &done);
     const double alpha = lk_whole_say(d, "alpha", 1), beta = lk_whole_say(d, "beta", 1);
     LK_TRY(lk_whole_input(d, 0, &a));
     LK_TRY(lk_whole_input(d, 1, &b));

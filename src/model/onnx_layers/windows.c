@@ -459,13 +459,17 @@ static enum lk_status lp_pool(draft *d)
     LK_TRY(lk_whole_input(d, 0, &x));
     LK_TRY(open_pool(d, &x, &w, &ceils));
     LK_TRY(lk_onnx_say_integer(d, "p", 2, &power));
-    if (power != 1 && power != 2)
+    if (power < 1 || power > 64)
         return lk_onnx_fail(d, "'p' is %lld", (long long)power);
     LK_TRY(lk_whole_apply(d, power == 2 ? "square" : "abs", "", &x, &x));
+    if (power > 2)
+        LK_TRY(lk_whole_with(d, "power", &x, (double)power, &x));
     LK_TRY(see_windows(d, &w, &x, &seen));
     LK_TRY(lk_whole_reduce(d, "sum", &seen, 8, &seen));
     if (power == 2)
         LK_TRY(lk_whole_math(d, "sqrt", 1, &seen, &seen));
+    if (power > 2)
+        LK_TRY(lk_whole_with(d, "power", &seen, 1 / (double)power, &seen));
     return give_pooled(d, &w, &seen, 0);
 }
 

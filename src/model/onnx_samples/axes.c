@@ -221,7 +221,11 @@ static enum lk_status gather(draft *d, const value *x, int count, int *at)
         return lk_onnx_fail(d, "indices that are computed are supported where they name rows "
                                "of a constant table");
     LK_TRY(keep(d, x, count, at));
-    if (axis == *at)
+    if (lk_samples_takes_own(d, x)) {
+        *at = lk_onnx_input(d, 1)->at;
+        return LK_OK;
+    }
+    if (axis == *at || lk_onnx_input(d, 1)->each)
         return refuse(d);
     *at += *at > axis ? x[1].rank - 1 : 0;
     return LK_OK;
@@ -307,23 +311,37 @@ static const struct {
     {attention, " Attention "},
 };
 
-enum lk_status lk_samples_find_axis(draft *d, const value *x, int count, int *at)
+static rule *find_rule(const draft *d)
 {
     char word[72];
-    bool has_samples = false;
     const size_t length = strlen(d->node->op);
-    *at = -1;
-    for (int i = 0; i < count; i++)
-        has_samples |= x[i].at >= 0;
-    if (!has_samples)
-        return LK_OK;
     if (length > sizeof word - 3)
-        return lk_onnx_fail(d, "this operator is not supported");
+        return NULL;
     word[0] = word[length + 1] = ' ';
     word[length + 2] = '\0';
     memcpy(word + 1, d->node->op, length);
     for (int i = 0; i < LK_COUNT(rules); i++)
         if (strstr(rules[i].operators, word))
-            return rules[i].rule(d, x, count, at);
+            return rules[i].rule;
+    return NULL;
+}
+
+bool lk_samples_are_aligned(const draft *d)
+{
+    rule *const found = find_rule(d);
+    return found == broadcast || found == concat;
+}
+
+enum lk_status lk_samples_find_axis(draft *d, const value *x, int count, int *at)
+{
+    bool has_samples = false;
+    rule *const found = find_rule(d);
+    *at = -1;
+    for (int i = 0; i < count; i++)
+        has_samples |= x[i].at >= 0;
+    if (!has_samples)
+        return LK_OK;
+    if (found)
+        return found(d, x, count, at);
     return lk_onnx_fail(d, "this operator is not supported where samples differ");
 }

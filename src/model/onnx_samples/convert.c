@@ -72,6 +72,40 @@ static enum lk_status shrink_shape(draft *d, value *x, const value *first, int a
     return LK_OK;
 }
 
+/* A constant whose numbers are the same for all samples of a batch that is fixed. */
+static enum lk_status shrink_repeated(draft *d, value *x, int at)
+{
+    const struct lk_onnx_tensor *from = x->constant;
+    struct lk_onnx_tensor *made;
+    int64_t inner = 1;
+    if (at < 0 || from->dim[at] != d->batch)
+        return LK_OK;
+    for (int i = at + 1; i < from->rank; i++)
+        inner *= from->dim[i];
+    for (int64_t i = 0; i < from->count; i++) {
+        const int64_t first = i / (d->batch * inner) * d->batch * inner + i % inner;
+        if (lk_onnx_is_whole(from->type)
+                ? lk_onnx_integer(from, i) != lk_onnx_integer(from, first)
+                : lk_onnx_real(from, i) != lk_onnx_real(from, first))
+            return LK_OK;
+    }
+    LK_TRY(lk_samples_take_first(d, from, at, &made));
+    x->constant = made;
+    return LK_OK;
+}
+
+/* The axis of samples, counted from the last one, that a node's inputs have; 0: none, or
+ * several of its numbers are of one sample. */
+static int find_from_last(const draft *d)
+{
+    for (int i = 0; i < d->node->input_count; i++) {
+        const value *x = lk_onnx_input(d, i);
+        if (lk_samples_is_in(x) && x->dim[x->at] == d->batch)
+            return x->rank - x->at;
+    }
+    return 0;
+}
+
 /* --- by whole arrays --------------------------------------------------------------------- */
 
 /* The inputs of the node at work, each once, and what their values were. */
@@ -158,6 +192,8 @@ static enum lk_status by_arrays(draft *d, bool *done)
     for (int i = 0; i < in.count; i++)
         if (!in.place[i]->constant && in.kept[i].at >= 0)
             outer = in.place[i]->outer, share = in.place[i]->dim[in.kept[i].at];
+    if (status == LK_OK && in.count > 0 && lk_samples_takes_own(d, in.place[0]))
+        share = 1;
     d->batch = 1;
     d->is_whole = true;
     for (int t = 0; status == LK_OK && lk_onnx_array_tables[t] && !*done; t++)
@@ -192,7 +228,7 @@ static bool is_plain(const draft *d)
 }
 
 /* The first refusal is the one that is told: later ways know less of the operator. */
-enum lk_status lk_onnx_convert_samples(struct lk_onnx_draft *draft, bool *done)
+static enum lk_status by_any(draft *draft, bool *done)
 {
     typedef enum lk_status way(struct lk_onnx_draft * draft, bool *done);
     way *const ways[] = {is_plain(draft) ? lk_onnx_convert_batch : NULL, by_layers, by_arrays};
@@ -216,4 +252,33 @@ enum lk_status lk_onnx_convert_samples(struct lk_onnx_draft *draft, bool *done)
     }
     *done = false;
     return *first ? lk_fail(LK_E_MODEL, "%s", first) : LK_OK;
+}
+
+/* What a file with a fixed batch has for each sample in its constants, for the first one alone
+ * while the node at work is converted. */
+enum lk_status lk_onnx_convert_samples(struct lk_onnx_draft *draft, bool *done)
+{
+    value kept[MOST_INPUTS], *place[MOST_INPUTS];
+    const bool is_gather = strcmp(draft->node->op, "Gather") == 0;
+    const int count = draft->batch > 1 && draft->node->input_count <= MOST_INPUTS
+                          ? draft->node->input_count
+                          : 0;
+    const int from_last = lk_samples_are_aligned(draft) ? find_from_last(draft) : 0;
+    enum lk_status status = LK_OK;
+    for (int i = 0; i < count; i++) {
+        value *x = place[i] = lk_onnx_input(draft, i);
+        if (!x)
+            continue;
+        kept[i] = *x;
+        if (status == LK_OK && x->constant && from_last)
+            status = shrink_repeated(draft, x, x->constant->rank - from_last);
+        if (status == LK_OK && is_gather && i == 1)
+            status = lk_samples_count_places(draft, x);
+    }
+    if (status == LK_OK)
+        status = by_any(draft, done);
+    for (int i = count - 1; i >= 0; i--) /* backwards: one may be read twice */
+        if (place[i])
+            *place[i] = kept[i];
+    return status;
 }

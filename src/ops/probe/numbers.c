@@ -4,8 +4,12 @@
 #include "base/random.h"
 #include "ops/probe/probe.h"
 #include <stdlib.h>
+#include <string.h>
 
-enum { BLOCK = 1 << 16 }; /* random numbers, repeated where an array is longer */
+enum {
+    BLOCK = 1 << 16,    /* random numbers, repeated where an array is longer */
+    WRITTEN = 4 * BLOCK /* numbers that are written at a time, which wakes a thread */
+};
 
 static void draw(float *block, bool clipped)
 {
@@ -16,11 +20,13 @@ static void draw(float *block, bool clipped)
     }
     for (int i = 0; i < BLOCK && clipped; i++)
         block[i] = block[i] > 0 ? block[i] : 0;
+    for (int i = BLOCK; i < WRITTEN; i += BLOCK)
+        memcpy(block + i, block, BLOCK * sizeof *block);
 }
 
 static enum lk_status fill_floats(struct lk_buffer *buffer, bool clipped)
 {
-    const size_t bytes = lk_buffer_bytes(buffer), most = BLOCK * sizeof(float);
+    const size_t bytes = lk_buffer_bytes(buffer), most = WRITTEN * sizeof(float);
     enum lk_status status = LK_OK;
     float *block = malloc(most);
     if (!block)
@@ -39,15 +45,15 @@ enum lk_status lk_buffer_fill_random(struct lk_buffer *buffer)
 
 static enum lk_status fill_halves(struct lk_buffer *buffer, bool clipped)
 {
-    const size_t bytes = lk_buffer_bytes(buffer), most = BLOCK * sizeof(uint16_t);
+    const size_t bytes = lk_buffer_bytes(buffer), most = WRITTEN * sizeof(uint16_t);
     enum lk_status status = LK_OK;
-    float *block = malloc(BLOCK * sizeof *block);
+    float *block = malloc(WRITTEN * sizeof *block);
     uint16_t *halves = malloc(most);
     if (block && halves)
         draw(block, clipped);
     else
-        status = lk_fail_memory("random numbers", BLOCK * sizeof *block + most);
-    for (int i = 0; i < BLOCK && status == LK_OK; i++)
+        status = lk_fail_memory("random numbers", WRITTEN * sizeof *block + most);
+    for (int i = 0; i < WRITTEN && status == LK_OK; i++)
         halves[i] = lk_half_of(block[i]);
     for (size_t at = 0; at < bytes && status == LK_OK; at += most)
         status = lk_buffer_write(buffer, at, bytes - at < most ? bytes - at : most, halves);

@@ -74,8 +74,8 @@ void lk_direct_describe_forward(const struct lk_product_shape *s, struct lk_dire
                                       .out_stride = {1, 1},
                                       .plane_width = width,
                                       .plane = height * width,
-                                      .relu = s->relu,
-                                      .pool = s->pool};
+                                      .pool = s->pool,
+                                      .ends = s};
     made->from = (struct lk_direct_taps){.group_stride = s->filters,
                                          .out_stride = 1,
                                          .in_stride = s->axis[0].taps * row,
@@ -115,11 +115,12 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
             lk_direct_describe_forward(job->shape, g);
         else
             lk_direct_describe_phase(job->shape, i, g);
-        g->packed_first = job->first + job->count;
+        g->keeps = forward && job->weights_stay;
+        g->packed_first = g->keeps ? job->packed_first + job->packed : job->first + job->count;
         g->blocking = job->blocking;
         g->is_gated = job->is_gated;
         LK_TRY(way->prepare(setup, g));
-        job->count += g->packed_count;
+        *(g->keeps ? &job->packed : &job->count) += g->packed_count;
     }
     return LK_OK;
 }
@@ -129,14 +130,17 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
 {
     const struct direct *direct = state;
     const bool forward = direct->pass == LK_PASS_FORWARD;
-    const struct lk_direct_gather_run gather = {.x = forward ? run->x : run->dz,
-                                                .x_first = forward ? 0 : run->dz_first,
-                                                .w = run->w,
-                                                .bias = forward ? run->bias : NULL,
-                                                .gate = run->x,
-                                                .y = forward ? run->y : run->dx,
-                                                .at = forward ? run->at : NULL,
-                                                .workspace = run->workspace};
+    const struct lk_direct_gather_run gather = {
+        .x = forward ? run->x : run->dz,
+        .x_first = forward ? 0 : run->dz_first,
+        .w = run->w,
+        .bias = forward ? run->bias : NULL,
+        .gate = forward ? run->more : run->x,
+        .norms = run->norms,
+        .y = forward ? run->y : run->dx,
+        .at = forward ? run->at : NULL,
+        .packed = direct->gathers[0].keeps ? run->packed : run->workspace,
+        .weights_are_new = run->weights_are_new};
     for (int i = 0; i < direct->gather_count; i++)
         LK_TRY(direct->way->enqueue(setup, &direct->gathers[i], &gather));
     return LK_OK;

@@ -2,6 +2,7 @@
 #include "products/direct/direct.h"
 
 #include "base/fail.h"
+#include "products/kernel/finish.h"
 #include "products/kernel/geometry.h"
 #include <stdio.h>
 
@@ -61,7 +62,8 @@ static int64_t choose_block(const struct lk_product_setup *setup, const struct d
 static enum lk_status prepare_kernel(const struct lk_product_setup *setup, const char *name,
                                      struct depthwise *d)
 {
-    char geometry[LK_GEOMETRY_BYTES], text[384];
+    char geometry[LK_GEOMETRY_BYTES], text[384 + LK_FINISH_BYTES];
+    char end[LK_FINISH_BYTES] = "-DRELU=0";
     const bool is_data = d->pass == LK_PASS_DATA;
     struct lk_product_axis axis[2] = {d->shape.axis[0], d->shape.axis[1]};
     for (int i = 0; i < 2 && is_data; i++) { /* what is read and written */
@@ -75,9 +77,10 @@ static enum lk_status prepare_kernel(const struct lk_product_setup *setup, const
                         (size_t)reals * lk_dtype_bytes(lk_product_stored(setup)) > CACHED_BYTES;
     const int64_t block = choose_block(setup, d, axis[1].out, is_data ? axis[1].stride : 1);
     lk_geometry_print(&numbers, LK_GEOMETRY_ALL, geometry);
-    snprintf(text, sizeof text, "%s -DDATA=%d -DRELU=%d -DCOLUMNS=%d -DSTREAM=%d%s", geometry,
-             is_data, d->pass == LK_PASS_FORWARD && d->shape.relu, (int)block, stream,
-             d->is_gated ? " -DGATED=1" : "");
+    if (d->pass == LK_PASS_FORWARD)
+        lk_finish_print(&d->shape, false, end);
+    snprintf(text, sizeof text, "%s -DDATA=%d -DCOLUMNS=%d -DSTREAM=%d %s%s", geometry, is_data,
+             (int)block, stream, end, d->is_gated ? " -DGATED=1" : "");
     return lk_product_kernel(setup, "products/direct/depthwise", name, text, &d->kernel);
 }
 
@@ -137,7 +140,8 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     return LK_ENQUEUE(d->kernel, grid, LK_BUF(is_data ? run->dz : run->x),
                       LK_INT(is_data ? run->dz_first : 0), LK_BUF(run->w),
                       LK_BUF(is_data ? NULL : run->bias), LK_BUF(is_data ? run->dx : run->y),
-                      LK_BUF(d->is_gated ? run->x : NULL), LK_INT(each));
+                      LK_BUF(d->is_gated ? run->x : run->more), LK_BUF(run->norms),
+                      LK_INT(each));
 }
 
 const struct lk_product_verbs lk_direct_depthwise = {

@@ -4,6 +4,7 @@
 #define LK_PRODUCTS_DIRECT_H
 
 #include "products/direct/args.h"
+#include "products/kernel/finish.h"
 #include "products/kernel/kernel.h"
 #include "products/kernel/partial_sums.h"
 
@@ -13,14 +14,16 @@ struct lk_direct_gather {
     struct lk_product_axis axis[2];
     int64_t groups, ins, outs;                               /* channels of one group */
     int64_t out_stride[2], out_first[2], plane_width, plane; /* where outputs go */
-    bool relu, pool;
-    bool is_gated; /* outputs are 0 where the run's gate is not > 0 */
-    bool stream;   /* outputs are written past the caches */
-    bool fills;    /* also writes the outputs of the other phases, which have no taps: 0 */
+    bool pool;
+    const struct lk_product_shape *ends; /* what comes behind the sums; NULL: nothing */
+    bool is_gated;                       /* outputs are 0 where the run's gate is not > 0 */
+    bool stream;                         /* outputs are written past the caches */
+    bool fills; /* also writes the outputs of the other phases, which have no taps: 0 */
     struct lk_direct_taps { /* where weights come from, in elements of the parameter */
         int64_t group_stride, out_stride, in_stride, first, row_stride, column_stride;
     } from;
-    int64_t packed_first, packed_count; /* packed weights in the workspace */
+    bool keeps;                         /* packed weights are kept from run to run */
+    int64_t packed_first, packed_count; /* where they lie: see lk_direct_gather_run */
     int64_t packed_blocks;              /* how many blocks of filters are packed at once */
     const char *blocking;               /* asked for: "filters x columns"; "": by rule */
     struct lk_product_block block;      /* filters x pixels */
@@ -30,13 +33,23 @@ struct lk_direct_gather {
 
 /* x: stored numbers from x_first on. */
 struct lk_direct_gather_run {
-    const struct lk_buffer *x, *w, *bias, *gate;
-    struct lk_buffer *y, *at, *workspace;
+    const struct lk_buffer *x, *w, *bias, *gate; /* gate: or what is added */
+    const struct lk_buffer *norms;
+    struct lk_buffer *y, *at, *packed; /* packed: the workspace, or memory that keeps it */
     int64_t x_first;
+    bool weights_are_new;
 };
+
+/* The options of finish.cl and of put.cl's gate. */
+enum { LK_DIRECT_END_BYTES = LK_FINISH_BYTES + 16 };
+void lk_direct_print_end(const struct lk_direct_gather *gather, char text[LK_DIRECT_END_BYTES]);
 
 /* Sums that registers hold beside the operands. */
 int lk_direct_gather_sums(const struct lk_product_setup *setup);
+
+/* What a gather's kernel reads beside its inputs: what gates the outputs or is added. */
+const struct lk_buffer *lk_direct_gate(const struct lk_direct_gather *gather,
+                                       const struct lk_direct_gather_run *run);
 
 /* The gathers of the forward pass and of the data gradient, one for each phase of the strides:
  * axes, channels, where outputs go and where weights come from. */
@@ -68,6 +81,9 @@ void lk_direct_choose_block(const struct lk_product_setup *setup, struct lk_dire
 LK_MUST_CHECK enum lk_status lk_direct_prepare_pack(const struct lk_product_setup *setup,
                                                     struct lk_direct_gather *gather,
                                                     int64_t most_blocks);
+/* Where in run->packed block number `block` begins. */
+int64_t lk_direct_packed_at(const struct lk_direct_gather *gather, int64_t block);
+/* Does nothing where what is kept still holds. */
 LK_MUST_CHECK enum lk_status lk_direct_enqueue_pack(const struct lk_product_setup *setup,
                                                     const struct lk_direct_gather *gather,
                                                     const struct lk_direct_gather_run *run,

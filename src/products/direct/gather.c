@@ -43,30 +43,40 @@ static void find_edges(const struct lk_direct_gather *g, int64_t *left, int64_t 
 static enum lk_status prepare_kernel(const struct lk_product_setup *setup,
                                      struct lk_direct_gather *g)
 {
-    char geometry[LK_GEOMETRY_BYTES], text[512];
+    char geometry[LK_GEOMETRY_BYTES], text[640], end[LK_DIRECT_END_BYTES];
     const struct lk_geometry numbers = lk_geometry_of(g->axis);
     int64_t left, right;
     find_edges(g, &left, &right);
     lk_geometry_print(&numbers, LK_GEOMETRY_ALL, geometry);
+    lk_direct_print_end(g, end);
     snprintf(text, sizeof text,
-             "%s -DPLANE=%d -DPITCH=%d -DOUT_STRIDE=%d -DGROUPS=%d -DRELU=%d -DROWS=%d "
-             "-DCOLUMNS=%d -DPIXEL_ROWS=%d -DLEFT=%d -DRIGHT=%d -DSTREAM=%d%s",
+             "%s -DPLANE=%d -DPITCH=%d -DOUT_STRIDE=%d -DGROUPS=%d -DROWS=%d -DCOLUMNS=%d "
+             "-DPIXEL_ROWS=%d -DLEFT=%d -DRIGHT=%d -DSTREAM=%d %s",
              geometry, (int)g->plane, (int)(g->out_stride[0] * g->plane_width),
-             (int)g->out_stride[1], (int)g->groups, g->relu, g->block.rows, g->block.columns,
-             g->pool ? 2 : 1, (int)left, (int)right, g->stream,
-             g->is_gated ? " -DGATED=1" : "");
+             (int)g->out_stride[1], (int)g->groups, g->block.rows, g->block.columns,
+             g->pool ? 2 : 1, (int)left, (int)right, g->stream, end);
     return lk_product_kernel(setup, "products/direct/gather", "conv2d_gather", text,
                              &g->gather);
+}
+
+/* A relu alone is told when the kernel runs, so that a model has fewer kernels. */
+static bool has_late_relu(const struct lk_direct_gather *g)
+{
+    return g->ends && g->ends->relu && !lk_has_finish(g->ends);
 }
 
 static enum lk_status prepare_strided(const struct lk_product_setup *setup,
                                       struct lk_direct_gather *g)
 {
     const struct lk_product_axis *x = &g->axis[1];
-    char text[128];
-    snprintf(text, sizeof text, "-DTAPS_X=%d -DSTRIDE_X=%d -DGAP_X=%d -DROWS=%d -DCOLUMNS=%d%s",
-             (int)x->taps, (int)x->stride, x->taps > 1 ? (int)x->gap : 1, g->block.rows,
-             g->block.columns, g->is_gated ? " -DGATED=1" : "");
+    char text[96 + LK_DIRECT_END_BYTES], end[LK_DIRECT_END_BYTES];
+    struct lk_direct_gather of = *g;
+    of.ends = has_late_relu(g) ? NULL : g->ends;
+    lk_direct_print_end(&of, end);
+    snprintf(text, sizeof text,
+             "-DTAPS_X=%d -DSTRIDE_X=%d -DGAP_X=%d -DROWS=%d -DCOLUMNS=%d %s", (int)x->taps,
+             (int)x->stride, x->taps > 1 ? (int)x->gap : 1, g->block.rows, g->block.columns,
+             end);
     return lk_product_kernel(setup, "products/direct/strided", "conv2d_strided", text,
                              &g->gather);
 }
@@ -118,14 +128,14 @@ static enum lk_status enqueue_strided(const struct lk_direct_gather *g,
                                     .out_stride = g->out_stride[1],
                                     .left = left,
                                     .right = right,
-                                    .relu = g->relu,
+                                    .relu = has_late_relu(g),
                                     .stream = g->stream,
                                     .rows_each = rows_each,
                                     .blocks_each = blocks_each};
     return LK_ENQUEUE(g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first),
-                      LK_BUF(run->workspace), LK_INT(g->packed_first), LK_BUF(run->bias),
-                      LK_BUF(run->y), LK_INT(first), LK_BUF(g->is_gated ? run->gate : NULL),
-                      LK_STRUCT(&geometry), LK_STRUCT(&args));
+                      LK_BUF(run->packed), LK_INT(g->packed_first), LK_BUF(run->bias),
+                      LK_BUF(run->y), LK_INT(first), LK_BUF(lk_direct_gate(g, run)),
+                      LK_BUF(run->norms), LK_STRUCT(&geometry), LK_STRUCT(&args));
 }
 
 static enum lk_status enqueue(const struct lk_product_setup *setup,
@@ -146,10 +156,10 @@ static enum lk_status enqueue(const struct lk_product_setup *setup,
     if (is_strided(setup, g))
         return enqueue_strided(g, run, grid, first, rows_each, blocks_each);
     return LK_ENQUEUE(g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first),
-                      LK_BUF(run->workspace), LK_INT(g->packed_first), LK_BUF(run->bias),
+                      LK_BUF(run->packed), LK_INT(g->packed_first), LK_BUF(run->bias),
                       LK_BUF(run->y), LK_INT(first), LK_BUF(run->at),
-                      LK_BUF(g->is_gated ? run->gate : NULL), LK_INT(g->ins), LK_INT(g->outs),
-                      LK_INT(rows_each), LK_INT(blocks_each));
+                      LK_BUF(lk_direct_gate(g, run)), LK_BUF(run->norms), LK_INT(g->ins),
+                      LK_INT(g->outs), LK_INT(rows_each), LK_INT(blocks_each));
 }
 
 const struct lk_direct_kind lk_direct_gather_kind = {.prepare = prepare, .enqueue = enqueue};

@@ -8,6 +8,20 @@
 /* Outputs larger than this are gone from the caches when they are read again. */
 enum { CACHED_BYTES = 12 << 20 };
 
+void lk_direct_print_end(const struct lk_direct_gather *g, char text[LK_DIRECT_END_BYTES])
+{
+    char end[LK_FINISH_BYTES] = "-DRELU=0";
+    if (g->ends)
+        lk_finish_print(g->ends, false, end);
+    snprintf(text, LK_DIRECT_END_BYTES, "%s%s", end, g->is_gated ? " -DGATED=1" : "");
+}
+
+const struct lk_buffer *lk_direct_gate(const struct lk_direct_gather *g,
+                                       const struct lk_direct_gather_run *run)
+{
+    return g->is_gated || (g->ends && g->ends->adds) ? run->gate : NULL;
+}
+
 int lk_direct_gather_sums(const struct lk_product_setup *setup)
 {
     const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
@@ -41,14 +55,24 @@ void lk_direct_choose_block(const struct lk_product_setup *setup, struct lk_dire
     read_blocking(g, sums);
 }
 
+/* Of a block of filters in each group. */
+static int64_t block_reals(const struct lk_direct_gather *g)
+{
+    return g->groups * g->block.rows * g->ins * g->axis[0].taps * g->axis[1].taps;
+}
+
+int64_t lk_direct_packed_at(const struct lk_direct_gather *g, int64_t block)
+{
+    return g->packed_first + (g->keeps ? block * block_reals(g) : 0);
+}
+
 /* Of the groups, `most_blocks` blocks of filters at once. */
 enum lk_status lk_direct_prepare_pack(const struct lk_product_setup *setup,
                                       struct lk_direct_gather *g, int64_t most_blocks)
 {
-    const int64_t block =
-        g->groups * g->block.rows * g->ins * g->axis[0].taps * g->axis[1].taps;
-    g->packed_blocks = lk_least(lk_divide_up(g->outs, g->block.rows), most_blocks);
-    g->packed_count = g->in_place ? 0 : g->packed_blocks * block;
+    const int64_t all = lk_divide_up(g->outs, g->block.rows);
+    g->packed_blocks = lk_least(all, most_blocks);
+    g->packed_count = g->in_place ? 0 : (g->keeps ? all : g->packed_blocks) * block_reals(g);
     if (g->packed_count == 0)
         return LK_OK;
     return lk_product_kernel(setup, "products/direct/pack", "conv2d_pack", NULL, &g->pack);
@@ -59,6 +83,8 @@ enum lk_status lk_direct_enqueue_pack(const struct lk_product_setup *setup,
                                       const struct lk_direct_gather_run *run, int64_t block,
                                       int64_t blocks)
 {
+    if (g->keeps && !run->weights_are_new)
+        return LK_OK;
     const int64_t first = block * g->block.rows;
     const int64_t outs = lk_least(blocks * g->block.rows, g->outs - first);
     /* Runs along what lies next to each other in memory. */
@@ -81,6 +107,6 @@ enum lk_status lk_direct_enqueue_pack(const struct lk_product_setup *setup,
                                  .column_stride = g->from.column_stride,
                                  .blocks_each = blocks_each,
                                  .ins_each = ins_each};
-    return LK_ENQUEUE(g->pack, grid, LK_BUF(run->w), LK_BUF(run->workspace),
-                      LK_INT(g->packed_first), LK_STRUCT(&args));
+    return LK_ENQUEUE(g->pack, grid, LK_BUF(run->w), LK_BUF(run->packed),
+                      LK_INT(lk_direct_packed_at(g, block)), LK_STRUCT(&args));
 }

@@ -38,7 +38,7 @@ bool lk_direct_is_pointwise(const struct lk_product_setup *setup,
 
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_direct_gather *g)
 {
-    char text[96];
+    char text[64 + LK_DIRECT_END_BYTES], end[LK_DIRECT_END_BYTES];
     lk_direct_choose_block(setup, g);
     g->block.rows = (int)lk_least(g->block.rows, lk_direct_gather_sums(setup) / PANEL);
     g->in_place = g->from.in_stride == 1;
@@ -47,8 +47,8 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_di
         g->groups * blocks * g->block.rows * g->ins * (int64_t)lk_dtype_bytes(setup->real);
     const int64_t parts = g->in_place ? 1 : lk_divide_up(bytes, PACKED_BYTES);
     LK_TRY(lk_direct_prepare_pack(setup, g, lk_divide_up(blocks, parts)));
-    snprintf(text, sizeof text, "-DROWS=%d -DRELU=%d -DIN_PLACE=%d%s", g->block.rows, g->relu,
-             g->in_place, g->is_gated ? " -DGATED=1" : "");
+    lk_direct_print_end(g, end);
+    snprintf(text, sizeof text, "-DROWS=%d -DIN_PLACE=%d %s", g->block.rows, g->in_place, end);
     return lk_product_kernel(setup, "products/direct/pointwise", "conv2d_pointwise", text,
                              &g->gather);
 }
@@ -109,11 +109,11 @@ static enum lk_status enqueue_blocks(const struct lk_product_setup *setup,
                                       .blocks_each = blocks_each,
                                       .stream = g->stream};
     return LK_ENQUEUE(g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first),
-                      LK_BUF(g->in_place ? run->w : run->workspace),
-                      LK_INT(g->in_place ? g->from.first : g->packed_first),
+                      LK_BUF(g->in_place ? run->w : run->packed),
+                      LK_INT(g->in_place ? g->from.first : lk_direct_packed_at(g, block)),
                       LK_INT(g->in_place ? g->from.group_stride : packed_group),
                       LK_INT(g->from.out_stride), LK_BUF(run->bias), LK_BUF(run->y),
-                      LK_BUF(g->is_gated ? run->gate : NULL), LK_STRUCT(&args),
+                      LK_BUF(lk_direct_gate(g, run)), LK_BUF(run->norms), LK_STRUCT(&args),
                       LK_LOCAL(2 * panel_bytes(setup, g)));
 }
 

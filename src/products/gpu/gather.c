@@ -99,7 +99,7 @@ static enum lk_status prepare_gather(const struct lk_product_setup *setup, const
     lk_geometry_print(&numbers, LK_GEOMETRY_TAPS, geometry);
     snprintf(text, sizeof text, "%s -DCHUNK=%d -DEVEN=%d -DRELU=%d -DPOOL=%d%s%s", geometry,
              chunk, g->ins % chunk == 0 && g->ins * taps_y * taps_x % gather->tile.depth == 0,
-             g->relu, g->pool, g->is_gated ? " -DGATED=1" : "", tile);
+             g->ends && g->ends->relu, g->pool, g->is_gated ? " -DGATED=1" : "", tile);
     LK_TRY(lk_product_kernel(setup, "products/gpu/gather", "conv2d_gpu", text, &g->gather));
     gather->pitch = g->from.column_stride;
     gather->group_stride = g->from.group_stride;

@@ -34,11 +34,11 @@ struct lk_product_shape {
     struct lk_product_axis axis[2];    /* y, x */
     int64_t groups, channels, filters; /* of one group */
     bool bias, relu, pool;
-    bool norm, adds; /* over plane tiles: batch normalization by moving averages, and the sum
+    bool norm, adds; /* outside training: batch normalization by moving averages, and the sum
                       * with another image, come before the relu */
     double epsilon;  /* of the normalization */
-    double most;     /* over plane tiles: relu with this upper bound; 0: without any */
-    bool silu;       /* over plane tiles: act is x / (1 + exp(-x)) */
+    double most;     /* outside training: relu with this upper bound; 0: without any */
+    bool silu;       /* outside training: act is x / (1 + exp(-x)) */
     bool is_matrix;  /* images are of one pixel, and so are taps */
 };
 
@@ -65,11 +65,13 @@ struct lk_product_job {
     enum lk_gradient gradient;        /* of DATA and WEIGHTS; PLAIN unless it takes dy */
     bool is_gated;                    /* of DATA: dx is 0 where x is not > 0 */
     char blocking[LK_BLOCKING_BYTES]; /* one of the kernel's own; "": its rule decides */
-    int64_t first, count; /* reals of the workspace: from where; how many (result) */
-    int64_t packed; /* reals of memory that is the product's alone (result): what it makes of
-                     * weights, as long as they stay */
-    int64_t kept;   /* of the workspace, those at its beginning that are the caller's */
-    bool gives_db;  /* (result) of WEIGHTS: sums dz for the bias too, if asked to */
+    int64_t first, count;         /* reals of the workspace: from where; how many (result) */
+    int64_t packed_first, packed; /* reals of memory that is the product's alone: from where;
+                                   * how many (result). What it makes of weights, as long as
+                                   * they stay */
+    bool weights_stay;            /* over batch tiles: that memory is asked for */
+    int64_t kept;  /* of the workspace, those at its beginning that are the caller's */
+    bool gives_db; /* (result) of WEIGHTS: sums dz for the bias too, if asked to */
 };
 
 /* A register block: the sums that a work-item makes at once. In kernels ROWS and COLUMNS;
@@ -90,6 +92,7 @@ struct lk_product_run {
     struct lk_buffer *db;                          /* for what gives it; NULL: not wanted */
     int64_t dw_stride;                             /* reals from shard to shard, of db too */
     const struct lk_buffer *norm[LK_NORMS], *more; /* what shape.norm and shape.adds take */
+    const struct lk_buffer *norms; /* over batch tiles: what products/ending.h makes of norm */
     struct lk_buffer *packed;
     bool weights_are_new; /* w, bias or norm changed since the last run */
 };
@@ -136,9 +139,10 @@ struct lk_product {
     const char *order; /* of its sums */
     const struct lk_product_verbs *verbs;
     enum lk_dz_form takes;
-    bool gates;   /* of DATA: makes what is gated */
-    bool is_only; /* where it fits, rows without this word do not */
-    int tile;     /* of Winograd: outputs along each side */
+    bool gates;    /* of DATA: makes what is gated */
+    bool finishes; /* of FORWARD over batch tiles: does what lk_has_finish() tells of */
+    bool is_only;  /* where it fits, rows without this word do not */
+    int tile;      /* of Winograd: outputs along each side */
 };
 
 /* The verbs that the rows name. */

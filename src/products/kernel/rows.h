@@ -10,12 +10,13 @@
 
 /* Words for the end of a row. */
 #define LK_GATES .gates = true
+#define LK_FINISHES .finishes = true
 #define LK_ONLY .is_only = true
 
 /* clang-format off */
 #define LK_WINOGRAD_ROWS(ROW, family, side) \
     ROW(winograd/fused, lk_winograd_fused, \
-        family " fused", FORWARD, CPU, NORMAL, STORED, family, .tile = side) \
+        family " fused", FORWARD, CPU, NORMAL, STORED, family, .tile = side, LK_FINISHES) \
     ROW(winograd/gpu, lk_winograd_gpu, \
         family " gemm", FORWARD, GPU, NORMAL, STORED, family " gpu", .tile = side) \
     ROW(winograd/fused, lk_winograd_fused, \
@@ -51,19 +52,21 @@
     ROW(matrix/matrix, lk_matrix_product, \
         "matrix", DATA, ANY, STRICT, STORED, "k -r -s", LK_ONLY) \
     ROW(matrix/weights, lk_matrix_weights, \
-        "matrix", WEIGHTS, ANY, STRICT, TRANSPOSED, "tiles lanes", LK_ONLY) \
+        "matrix", WEIGHTS, CPU, STRICT, STORED, "tiles lanes", LK_ONLY) \
+    ROW(matrix/weights, lk_matrix_weights, \
+        "panels", WEIGHTS, GPU, STRICT, TRANSPOSED, "tiles lanes", LK_ONLY) \
     \
     ROW(direct/depthwise, lk_direct_depthwise, \
-        "depthwise", FORWARD, ANY, STRICT, STORED, "c r s", 0) \
+        "depthwise", FORWARD, ANY, STRICT, STORED, "c r s", LK_FINISHES) \
     ROW(direct/depthwise, lk_direct_depthwise, \
         "depthwise", DATA, ANY, STRICT, STORED, "r s", LK_GATES) \
     ROW(direct/depthwise, lk_direct_depthwise, \
         "depthwise", WEIGHTS, ANY, STRICT, STORED, "i j, tree of lanes, parts of tiles", 0) \
     \
     ROW(direct/pointwise, lk_direct_pointwise_verbs, \
-        "direct pointwise", FORWARD, CPU, STRICT, STORED, "c r s", 0) \
+        "direct pointwise", FORWARD, CPU, STRICT, STORED, "c r s", LK_FINISHES) \
     ROW(direct/gather, lk_direct_gather_verbs, \
-        "direct gather", FORWARD, ANY, STRICT, STORED, "c r s", 0) \
+        "direct gather", FORWARD, ANY, STRICT, STORED, "c r s", LK_FINISHES) \
     ROW(direct/pointwise, lk_direct_pointwise_verbs, \
         "direct pointwise", DATA, CPU, STRICT, STORED, "k -r -s", LK_GATES) \
     ROW(direct/gather, lk_direct_gather_verbs, \

@@ -10,6 +10,9 @@
 /* Of local memory, where half of it is as much, for so many rows of weights. */
 enum { PACKED_BYTES = 24 << 10, PACKED_ROWS = 24 };
 
+/* Of x, in a CPU's second-level cache; tiles that are worth packing weights once more. */
+enum { CACHED_BYTES = 768 << 10, CACHED_TILES = 32 };
+
 struct lk_product_block lk_matrix_block(const struct lk_product_setup *setup, int64_t columns)
 {
     const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
@@ -77,6 +80,18 @@ static enum lk_status prepare_product(const struct lk_product_setup *setup,
                              &p->kernel);
 }
 
+/* Tiles that a group goes over: on a CPU so many of a sequence that x stays in the second-level
+ * cache for the groups that take the same tiles. */
+static int64_t choose_chunk(const struct lk_product_setup *setup, const struct product *p,
+                            int64_t depth, int64_t groups)
+{
+    const int64_t bytes = depth * setup->tiling.lanes * (int64_t)lk_dtype_bytes(setup->real);
+    const int64_t fit = CACHED_BYTES / bytes, most = fit < CACHED_TILES ? CACHED_TILES : fit;
+    const int64_t chunk = lk_matrix_chunk(setup, setup->tiling.tiles, p->block.columns, groups);
+    const int64_t even = lk_divide_up(chunk, lk_divide_up(chunk, most)), one = p->block.columns;
+    return setup->tiling.vector == 1 ? chunk : lk_divide_up(even, one) * one;
+}
+
 static enum lk_status enqueue_product(const struct lk_product_setup *setup, void *state,
                                       const struct lk_product_run *run)
 {
@@ -88,7 +103,7 @@ static enum lk_status enqueue_product(const struct lk_product_setup *setup, void
     const int64_t depth = p->forward ? p->shape.channels : p->shape.filters;
     const int64_t blocks = lk_divide_up(rows, (int64_t)p->pieces * p->block.rows);
     const int64_t tiles = setup->tiling.tiles;
-    const int64_t chunk = lk_matrix_chunk(setup, tiles, p->block.columns, blocks);
+    const int64_t chunk = choose_chunk(setup, p, depth, blocks);
     const struct lk_grid grid = {{blocks, lk_divide_up(tiles, chunk), 1},
                                  lk_product_items(setup)};
     return LK_ENQUEUE(p->kernel, grid, LK_BUF(run->w), LK_BUF(p->forward ? run->bias : NULL),

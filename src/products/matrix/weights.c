@@ -11,6 +11,9 @@ enum { MOST_CHANNELS = 256 };
 /* What kernels count kept reals in. */
 enum { KEPT_REALS = 16 };
 
+/* Of turned gradients in a CPU's first-level cache, at least. */
+enum { SLICE_BYTES = 16 << 10 };
+
 /* What the gradients share: how wide a panel of turned gradients is. Each row of sums walks the
  * whole panel, which lies in a CPU's second-level cache: few columns leave more rows to a walk.
  */
@@ -83,23 +86,35 @@ static enum lk_status prepare_weights(const struct lk_product_setup *setup,
     w->kept = job->kept;
     job->gives_db = true;
     LK_TRY(panel_kernel(setup, "dense_weight", is_masked, w->shape.filters, &w->weights));
-    if (!w->shape.bias)
+    if (!w->shape.bias || setup->tiling.vector > 1)
         return LK_OK;
     return panel_kernel(setup, "dense_bias", is_masked, w->shape.filters, &w->bias);
 }
 
-/* Of the channels and panels that a work-group sums: on a CPU all panels, and channels whose
- * x of a slice of the tiles stays in the second-level cache meanwhile; on a GPU one panel. */
+/* Of the channels and panels that a work-group sums: on a GPU one panel; on a CPU, which turns
+ * a panel for all of a group's channels, as few groups as keep its cores busy, and channels
+ * whose x of a slice of the tiles stays in the second-level cache. */
 static void choose_groups(const struct lk_product_setup *setup, const struct weights *w,
                           int64_t *chunk, int64_t *panels)
 {
     const int64_t channels = w->shape.channels, shards = setup->tiling.shards;
-    const int64_t most = lk_divide_up(MOST_CHANNELS, w->block.rows) * w->block.rows;
-    *panels = setup->tiling.vector == 1 ? 1 : w->panels;
-    *chunk = lk_matrix_chunk(setup, channels, w->block.rows,
-                             lk_divide_up(w->panels, *panels) * shards);
-    if (setup->tiling.vector > 1 && *chunk > most)
-        *chunk = most;
+    const int64_t rows = w->block.rows, most = lk_divide_up(MOST_CHANNELS, rows) * rows;
+    const int64_t wanted = lk_divide_up(lk_device_info(setup->device)->compute_units, shards);
+    *panels = 1;
+    *chunk = lk_matrix_chunk(setup, channels, rows, w->panels * shards);
+    if (setup->tiling.vector == 1)
+        return;
+    *panels = lk_divide_up(w->panels, wanted);
+    const int64_t parts = lk_divide_up(wanted, lk_divide_up(w->panels, *panels));
+    *chunk = lk_least(lk_divide_up(lk_divide_up(channels, rows), parts) * rows, most);
+}
+
+/* As SLICE in the kernel has it. */
+static size_t slice_bytes(const struct lk_product_setup *setup, const struct weights *w)
+{
+    const size_t lanes = (size_t)setup->tiling.lanes;
+    const size_t tile = lanes * lanes * (size_t)w->block.columns * lk_dtype_bytes(setup->real);
+    return tile > SLICE_BYTES ? tile : SLICE_BYTES;
 }
 
 static enum lk_status enqueue_weights(const struct lk_product_setup *setup, void *state,
@@ -113,6 +128,11 @@ static enum lk_status enqueue_weights(const struct lk_product_setup *setup, void
     const int items = lk_product_items(setup);
     const struct lk_grid grid = {
         {lk_divide_up(w->panels, panels), lk_divide_up(channels, chunk), t->shards}, items};
+    if (setup->tiling.vector > 1)
+        return LK_ENQUEUE(w->weights, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_BUF(run->dw),
+                          LK_BUF(run->db), LK_INT(channels), LK_INT(units),
+                          LK_INT(t->shard_tiles), LK_INT(run->dw_stride), LK_INT(chunk),
+                          LK_INT(panels), LK_LOCAL(slice_bytes(setup, w)));
     const struct lk_grid of_bias = {{w->panels, t->shards, 1}, items};
     LK_TRY(LK_ENQUEUE(w->weights, grid, LK_BUF(run->x), LK_BUF(run->workspace), LK_BUF(run->dw),
                       LK_INT(channels), LK_INT(units), LK_INT(t->tiles), LK_INT(t->shard_tiles),

@@ -93,7 +93,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     if (s->shape.pool)
         job->count += planes * s->shape.filters * s->planes.out_vectors * setup->tiling.lanes;
     lk_planes_print(s->shape.axis, geometry);
-    lk_planes_print_finish(&s->shape, end);
+    lk_finish_print(&s->shape, true, end);
     snprintf(text, sizeof text, "%s -DFILTERS=%lld %s", geometry, (long long)s->weights.block,
              end);
     LK_TRY(lk_plane_weights_prepare(setup, job, &s->weights));

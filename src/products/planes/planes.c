@@ -34,13 +34,6 @@ void lk_planes_print(const struct lk_product_axis axis[2], char text[LK_GEOMETRY
     lk_geometry_print(&geometry, LK_GEOMETRY_TAPS | LK_GEOMETRY_STRIDES, text);
 }
 
-void lk_planes_print_finish(const struct lk_product_shape *shape, char text[LK_FINISH_BYTES])
-{
-    const int function = shape->silu ? 3 : !shape->relu ? 0 : shape->most > 0 ? 2 : 1;
-    snprintf(text, LK_FINISH_BYTES, "-DRELU=%d -DADDS=%d -DMOST=%.17e", function, shape->adds,
-             shape->most);
-}
-
 int64_t lk_planes_arranged(const struct lk_planes *planes)
 {
     return planes->taps_x * planes->copy;

@@ -3,6 +3,7 @@
 #ifndef LK_PRODUCTS_PLANES_H
 #define LK_PRODUCTS_PLANES_H
 
+#include "products/kernel/finish.h"
 #include "products/kernel/geometry.h"
 #include "products/planes/args.h"
 
@@ -12,10 +13,6 @@ struct lk_planes lk_planes_of(const struct lk_tiling *tiling,
 
 /* The options of lib/planes.cl, of windows of those axes. */
 void lk_planes_print(const struct lk_product_axis axis[2], char text[LK_GEOMETRY_BYTES]);
-
-/* Those of products/planes/finish.cl. */
-enum { LK_FINISH_BYTES = 64 };
-void lk_planes_print_finish(const struct lk_product_shape *shape, char text[LK_FINISH_BYTES]);
 
 /* Reals of an arranged plane. */
 int64_t lk_planes_arranged(const struct lk_planes *planes);

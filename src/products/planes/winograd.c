@@ -123,7 +123,7 @@ static enum lk_status prepare_kernels(const struct lk_product_setup *setup, int 
         "-DTAPS_Y=1 -DTAPS_X=1 -DSTRIDE_Y=1 -DSTRIDE_X=1 -DGAP_Y=1 -DGAP_X=1";
     const struct lk_product_shape *s = &w->shape;
     char end[LK_FINISH_BYTES], text[256];
-    lk_planes_print_finish(s, end);
+    lk_finish_print(s, true, end);
     snprintf(text, sizeof text, "%s -DTILE=%d -DFILTERS=%d -DNORM=%d %s", one, tile,
              (int)w->block, s->norm, end);
     LK_TRY(lk_product_kernel(setup, source, "planes_winograd_pack", text, &w->pack));

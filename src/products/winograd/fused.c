@@ -3,14 +3,17 @@
 #include "products/winograd/winograd.h"
 
 #include "base/fail.h"
+#include "products/kernel/finish.h"
 #include <stdio.h>
 
 struct winograd {
     struct lk_winograd_geometry g;
     bool stream;            /* outputs are written past the caches */
+    bool finishes;          /* more than a relu or a pool comes behind the sums */
     int64_t squares, chunk; /* Winograd tiles: of a plane; of the kernel's chunks */
     int64_t groups;         /* that share out all chunks and blocks of output channels */
-    int64_t weights_first, scratch_first; /* in the workspace */
+    int64_t weights_first, scratch_first; /* in the workspace; weights that are kept, packed */
+    bool keeps;                           /* them from run to run */
     struct lk_kernel *pack, *convolve;
 };
 
@@ -44,7 +47,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct winograd), state));
     struct winograd *w = *state;
     const int64_t tile = job->product->tile;
-    char text[128];
+    char text[128 + LK_FINISH_BYTES], end[LK_FINISH_BYTES] = "";
     const int64_t positions = (tile + 2) * (tile + 2);
     const struct lk_tiling *t = &setup->tiling;
     lk_winograd_describe(job, tile, &w->g);
@@ -57,8 +60,11 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     w->groups =
         lk_least(lk_device_info(setup->device)->compute_units, count_parts(w, t->tiles));
     const int64_t outs = lk_divide_up(w->g.outs, ROWS) * ROWS;
-    w->weights_first = job->first;
-    w->scratch_first = job->first + (positions * outs * w->g.ins + 15) / 16 * 16;
+    const int64_t weights = (positions * outs * w->g.ins + 15) / 16 * 16;
+    w->keeps = job->weights_stay;
+    w->weights_first = w->keeps ? job->packed_first : job->first;
+    w->scratch_first = job->first + (w->keeps ? 0 : weights);
+    job->packed = w->keeps ? weights : 0;
     const int64_t overlaps = w->g.transposed ? w->g.outs * w->g.out[0] * w->g.out[1] : 0;
     job->count =
         w->scratch_first - job->first +
@@ -70,11 +76,14 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     snprintf(text, sizeof text, "-DTILE=%d -DROWS=%d", (int)tile, ROWS);
     LK_TRY(lk_product_kernel(setup, "products/winograd/pack", "conv2d_winograd_pack", text,
                              &w->pack));
-    snprintf(
-        text, sizeof text,
-        "-DTILE=%d -DEACH=%d -DROWS=%d -DCOLUMNS=%d -DPOOL=%d -DSOURCE=%d -DTRANSPOSED=%d%s",
-        (int)tile, EACH, ROWS, columns, w->g.pool, w->g.source, w->g.transposed,
-        w->g.is_gated ? " -DGATED=1" : "");
+    w->finishes = w->g.forward && lk_has_finish(job->shape);
+    if (w->finishes)
+        lk_finish_print(job->shape, false, end);
+    snprintf(text, sizeof text,
+             "-DTILE=%d -DEACH=%d -DROWS=%d -DCOLUMNS=%d -DPOOL=%d -DSOURCE=%d -DTRANSPOSED=%d "
+             "%s%s",
+             (int)tile, EACH, ROWS, columns, w->g.pool, w->g.source, w->g.transposed, end,
+             w->g.is_gated ? "-DGATED=1" : "");
     return lk_product_kernel(setup, "products/winograd/fused", "conv2d_winograd", text,
                              &w->convolve);
 }
@@ -85,8 +94,11 @@ static enum lk_status enqueue_pack(const struct lk_product_setup *setup,
     const struct lk_grid grid = {{lk_divide_up(w->g.outs, ROWS), 1, 1},
                                  lk_product_items(setup)};
     const struct lk_winograd_from from = lk_winograd_from(&w->g);
+    if (w->keeps && !run->weights_are_new)
+        return LK_OK;
     return LK_ENQUEUE(w->pack, grid, LK_BUF(run->w), LK_INT(w->g.w_first),
-                      LK_BUF(run->workspace), LK_INT(w->weights_first), LK_STRUCT(&from));
+                      LK_BUF(w->keeps ? run->packed : run->workspace), LK_INT(w->weights_first),
+                      LK_STRUCT(&from));
 }
 
 static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
@@ -99,7 +111,7 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     const struct lk_winograd_whole args = {.tiles = setup->tiling.tiles,
                                            .ins = w->g.ins,
                                            .outs = w->g.outs,
-                                           .relu = w->g.relu,
+                                           .relu = w->g.relu && !w->finishes,
                                            .chunk = w->chunk,
                                            .stream = w->stream};
     LK_TRY(enqueue_pack(setup, w, run));
@@ -107,11 +119,12 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
         w->convolve, grid, LK_BUF(w->g.forward ? run->x : run->dz),
         LK_INT(w->g.forward ? 0 : run->dz_first),
         LK_BUF(w->g.source == LK_GRADIENT_MASKED ? run->y : NULL),
-        LK_BUF(w->g.source == LK_GRADIENT_POOLED ? run->at : NULL), LK_BUF(run->workspace),
-        LK_INT(w->weights_first), LK_BUF(w->g.forward ? run->bias : NULL),
-        LK_BUF(w->g.forward ? run->y : run->dx), LK_BUF(w->g.forward ? run->at : NULL),
-        LK_BUF(w->g.is_gated ? run->x : NULL), LK_BUF(run->workspace), LK_INT(w->scratch_first),
-        LK_STRUCT(&args), LK_STRUCT(&geometry));
+        LK_BUF(w->g.source == LK_GRADIENT_POOLED ? run->at : NULL),
+        LK_BUF(w->keeps ? run->packed : run->workspace), LK_INT(w->weights_first),
+        LK_BUF(w->g.forward ? run->bias : NULL), LK_BUF(w->g.forward ? run->y : run->dx),
+        LK_BUF(w->g.forward ? run->at : NULL), LK_BUF(w->g.is_gated ? run->x : run->more),
+        LK_BUF(run->norms), LK_BUF(run->workspace), LK_INT(w->scratch_first), LK_STRUCT(&args),
+        LK_STRUCT(&geometry));
 }
 
 static bool fits(const struct lk_product_setup *setup, const struct lk_product_job *job)

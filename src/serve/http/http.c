@@ -324,6 +324,7 @@ static enum MHD_Result take(void *cls, struct MHD_Connection *connection, const 
         return MHD_YES;
     }
     e->request.content_type = header(e, MHD_HTTP_HEADER_CONTENT_TYPE);
+    e->request.content_encoding = header(e, MHD_HTTP_HEADER_CONTENT_ENCODING);
     e->request.header_length = header(e, "Inference-Header-Content-Length");
     e->request.body = e->body;
     e->request.bytes = e->bytes;

@@ -15,6 +15,7 @@ struct lk_http_exchange;
 struct lk_http_request {
     const char *method, *path, *peer; /* peer: "127.0.0.1" */
     const char *content_type;         /* "": none */
+    const char *content_encoding;     /* "": none */
     const char *header_length;        /* Inference-Header-Content-Length; "": none */
     const uint8_t *body;
     size_t bytes;

@@ -14,8 +14,9 @@ struct lk_signature {
     struct lk_field inputs[LK_MOST_INPUTS];
     struct lk_predictor_port outputs[LK_MOST_OUTPUTS];
     size_t input_bytes[LK_MOST_INPUTS];          /* of a sample */
-    struct lk_shape own_shapes[LK_MOST_OUTPUTS]; /* of outputs, [c, h, w] */
-    int64_t output_elements[LK_MOST_OUTPUTS];    /* likewise */
+    struct lk_shape own_shapes[LK_MOST_OUTPUTS]; /* of outputs, as they are computed */
+    bool is_turned[LK_MOST_OUTPUTS];             /* to [h, w, c] */
+    int64_t output_elements[LK_MOST_OUTPUTS];
     int input_count, output_count;
     bool takes_text;
     int64_t most_pixels;                  /* of an image that is decoded */

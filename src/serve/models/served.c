@@ -25,14 +25,18 @@ static int64_t version_of(const char *name)
     return *end == '\0' && errno == 0 ? number : -1;
 }
 
+static bool has(const char *path, const char *name, bool (*exists)(const char *))
+{
+    char inside[LK_SERVED_PATH];
+    return (size_t)snprintf(inside, sizeof inside, "%s/%s", path, name) < sizeof inside &&
+           exists(inside);
+}
+
 /* What is still being written is none yet. */
 static bool can_be_opened(const char *path)
 {
-    char checkpoints[LK_SERVED_PATH];
-    return lk_bundle_is_there(path) ||
-           ((size_t)snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", path) <
-                sizeof checkpoints &&
-            lk_folder_exists(checkpoints));
+    return lk_bundle_is_there(path) || has(path, "checkpoints", lk_folder_exists) ||
+           has(path, "model.onnx", lk_file_exists);
 }
 
 static bool has_failed(const struct lk_served *served, int64_t number)

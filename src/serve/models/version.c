@@ -39,18 +39,6 @@ bool lk_status_is_of_device(enum lk_status status)
            status == LK_E_BUILD;
 }
 
-/* Its bytes would be taken for a checkpoint's. */
-static enum lk_status refuse_onnx(const char *path)
-{
-    const size_t length = strlen(path);
-    return length < 5 || strcmp(path + length - 5, ".onnx") != 0
-               ? LK_OK
-               : lk_fail(LK_E_UNSUPPORTED,
-                         "'%s' is an ONNX model, and what is served is a bundle or a run; "
-                         "'lockstep run' computes ONNX models",
-                         path);
-}
-
 static enum lk_status open_predictor(struct lk_version *v, struct lk_predictor **predictor)
 {
     LK_TRY(choose_device(v->served->options->device, v->served->index, v->device,
@@ -92,7 +80,8 @@ static void describe(struct lk_version *v)
         struct lk_shape *shape = &s->outputs[o].shape;
         s->own_shapes[o] = *shape;
         s->output_elements[o] = lk_shape_count(shape);
-        if (shape->rank == 3)
+        s->is_turned[o] = shape->rank == 3 && !s->outputs[o].keeps_order;
+        if (s->is_turned[o])
             *shape = (struct lk_shape){
                 3, {s->own_shapes[o].dim[1], s->own_shapes[o].dim[2], s->own_shapes[o].dim[0]}};
         s->output_count = o + 1;
@@ -127,13 +116,15 @@ static enum lk_status take_memory(struct lk_version *v)
     return LK_OK;
 }
 
-/* What is slow only the first time should not be a client's. */
+/* What is slow only the first times should not be a client's: launches for few samples become
+ * one at the end of the second (device/chain.h). */
 static enum lk_status warm_up(struct lk_version *v)
 {
     const void *from[LK_MOST_INPUTS];
     for (int i = 0; i < LK_MOST_INPUTS; i++)
         from[i] = v->inputs[i];
     LK_TRY(lk_predictor_run_fields(v->first, v->served->options->max_batch, from, v->outputs));
+    LK_TRY(lk_predictor_run_fields(v->first, 1, from, v->outputs));
     return lk_predictor_run_fields(v->first, 1, from, v->outputs);
 }
 
@@ -152,7 +143,6 @@ static enum lk_status read_hang_seconds(double *seconds)
 
 static enum lk_status open_all(struct lk_version *v)
 {
-    LK_TRY(refuse_onnx(v->path));
     LK_TRY(read_hang_seconds(&v->hang_seconds));
     LK_TRY(open_predictor(v, &v->first));
     v->used = v->first;

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/transpose.h"
 #include "serve/models/served.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,20 +12,15 @@
 /* --- a batch ------------------------------------------------------------------------------
  */
 
-/* [c, h, w] to [h, w, c]; other shapes as they are. */
-static void put_output(const struct lk_shape *own, const float *from, float *to)
+/* [c, h, w] to [h, w, c], unless it is to stay as it is. */
+static void put_output(const struct lk_signature *s, int o, const float *from, float *to)
 {
-    if (own->rank != 3) {
-        int64_t count = 1;
-        for (int i = 0; i < own->rank; i++)
-            count *= own->dim[i];
-        memcpy(to, from, (size_t)count * sizeof *to);
+    const struct lk_shape *own = &s->own_shapes[o];
+    if (!s->is_turned[o]) {
+        memcpy(to, from, (size_t)s->output_elements[o] * sizeof *to);
         return;
     }
-    const int64_t channels = own->dim[0], pixels = own->dim[1] * own->dim[2];
-    for (int64_t p = 0; p < pixels; p++)
-        for (int64_t c = 0; c < channels; c++)
-            *to++ = from[c * pixels + p];
+    lk_transpose(from, own->dim[0], own->dim[1] * own->dim[2], to);
 }
 
 /* Samples at to at + count - 1 of all jobs in their order, into the worker's arrays or back. */
@@ -42,8 +38,7 @@ static void move(struct lk_version *v, struct lk_job *jobs, int64_t at, int64_t 
                 memcpy(v->inputs[i] + (size_t)place * s->input_bytes[i],
                        lk_job_sample(job, i, n), s->input_bytes[i]);
             for (int o = 0; is_back && o < s->output_count; o++)
-                put_output(&v->signature.own_shapes[o],
-                           v->outputs[o] + place * s->output_elements[o],
+                put_output(s, o, v->outputs[o] + place * s->output_elements[o],
                            job->outputs[o] + n * s->output_elements[o]);
         }
     }

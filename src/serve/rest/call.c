@@ -3,10 +3,12 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "io/gzip.h"
 #include "io/image/image.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static void end(struct lk_call *call)
 {
@@ -22,6 +24,8 @@ static int http_status(enum lk_status status)
         return 200;
     if (lk_status_is_of_device(status) || status == LK_E_MEMORY)
         return 503;
+    if (status == LK_E_UNSUPPORTED)
+        return 415;
     return status == LK_E_INTERRUPTED || status == LK_E_IO ? 500 : 400;
 }
 
@@ -57,6 +61,39 @@ static void refuse(struct lk_call *call, enum lk_status status)
     end(call);
 }
 
+/* Puts the body that was compressed in place of what came. */
+static enum lk_status inflate(struct lk_call *call)
+{
+    const struct lk_http_request *r = call->request;
+    const size_t most = call->version->served->options->max_body;
+    const char *how = r->content_encoding;
+    size_t bytes = 0;
+    if (!*how || strcasecmp(how, "identity") == 0)
+        return LK_OK;
+    if (strcasecmp(how, "gzip") == 0 || strcasecmp(how, "x-gzip") == 0)
+        LK_TRY(lk_gzip_inflate(r->body, r->bytes, most, &call->inflated, &bytes));
+    else if (strcasecmp(how, "deflate") == 0)
+        LK_TRY(lk_zlib_inflate(r->body, r->bytes, most, &call->inflated, &bytes));
+    else
+        return lk_fail(LK_E_UNSUPPORTED, "Content-Encoding '%.32s': gzip and deflate are known",
+                       how);
+    call->plain = *r;
+    call->plain.body = call->inflated;
+    call->plain.bytes = bytes;
+    call->request = &call->plain;
+    return LK_OK;
+}
+
+/* Afterwards nothing of the body is needed. */
+static enum lk_status read_body(struct lk_call *call, lk_call_reader *read)
+{
+    LK_TRY(inflate(call));
+    const enum lk_status status = read(call);
+    free(call->inflated);
+    call->inflated = NULL;
+    return status;
+}
+
 void lk_call_run(struct lk_http_exchange *exchange, const struct lk_http_request *request,
                  struct lk_version *version, lk_call_reader *read)
 {
@@ -70,7 +107,7 @@ void lk_call_run(struct lk_http_exchange *exchange, const struct lk_http_request
     lk_error_clear();
     enum lk_status status = lk_job_create(version, &version->signature, &call->job);
     if (status == LK_OK)
-        status = read(call);
+        status = read_body(call, read);
     if (status == LK_OK && call->job->count == 0)
         status = lk_fail(LK_E_DATA, "the request has no sample");
     if (status != LK_OK) {

@@ -15,7 +15,10 @@ struct lk_call {
     bool is_columns;                            /* of predictions by input, not by sample */
     char id[LK_JSON_NAME];                      /* that the client gave the call; "": none */
     int outputs[LK_MOST_OUTPUTS], output_count; /* that it asks for */
-    bool is_binary[LK_MOST_OUTPUTS];            /* by output */
+    bool is_binary[LK_MOST_OUTPUTS];            /* of those */
+    int64_t class_counts[LK_MOST_OUTPUTS];      /* likewise: so many classes; 0: all numbers */
+    void *inflated;                             /* the body, where it came compressed */
+    struct lk_http_request plain;               /* the request with that body */
 };
 
 /* How a protocol reads a body into call->job. fails: what the client is told, with 400 */
@@ -33,11 +36,18 @@ LK_MUST_CHECK enum lk_status lk_call_take_plain(struct lk_call *call, bool *is_p
 enum lk_status lk_tensorflow_predict(struct lk_call *call);
 enum lk_status lk_tensorflow_classify(struct lk_call *call);
 enum lk_status lk_kserve_infer(struct lk_call *call);
+void lk_kserve_answer(struct lk_call *call, struct lk_http_reply *reply, struct lk_text *text);
 
 /* What these protocols tell of a model. number: the version whose status it is; 0: all. */
 void lk_tensorflow_tell_status(struct lk_served *served, int64_t number, struct lk_text *text);
 void lk_tensorflow_tell_metadata(const struct lk_version *version, struct lk_text *text);
 void lk_kserve_tell_model(const struct lk_version *version, struct lk_text *text);
+
+/* Members of JSON objects: the versions that may be asked for; inputs and outputs, and which of
+ * these are of classes, with their names. */
+void lk_call_tell_versions(struct lk_served *served, struct lk_text *text);
+void lk_kserve_tell_ports(const struct lk_signature *signature, bool with_classes,
+                          struct lk_text *text);
 
 /* The model's card, for the page: what it takes and gives, and where it comes from. */
 void lk_page_tell_model(const struct lk_version *version, struct lk_text *text);

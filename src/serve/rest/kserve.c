@@ -1,6 +1,6 @@
-/* KServe's REST of version 2: bodies of infer with tensors as JSON or binary behind it,
- * answers, and what it tells of models. source: Open Inference Protocol, and its binary tensor
- * data extension */
+/* KServe's REST of version 2: bodies of infer with tensors as JSON or binary behind it.
+ * source: Open Inference Protocol, and its extensions of binary tensor data and classification
+ */
 #include "base/fail.h"
 #include "serve/rest/call.h"
 #include <stdio.h>
@@ -26,11 +26,6 @@ struct infer {
     bool wants_binary;
     unsigned found;
 };
-
-const char *lk_kserve_type(enum lk_dtype dtype)
-{
-    return dtype == LK_U8 ? "UINT8" : dtype == LK_I32 ? "INT32" : "FP32";
-}
 
 /* --- reading ------------------------------------------------------------------------------
  */
@@ -63,8 +58,25 @@ static enum lk_status read_size(struct lk_json *json, double *bytes)
     return LK_OK;
 }
 
-/* {"binary_data": true, "binary_data_size": 9}; others are passed over. */
-static enum lk_status read_parameters(struct lk_json *json, bool *is_binary, double *bytes)
+/* How many of the likeliest classes are wanted in place of all numbers. */
+static enum lk_status read_classes(struct lk_json *json, int64_t *classes)
+{
+    double count;
+    LK_TRY(lk_json_number(json, &count));
+    if (!(count >= 1 && count <= INT32_MAX) || count != (double)(int64_t)count)
+        return lk_json_fail(json, "'classification' is a number of classes");
+    *classes = (int64_t)count;
+    return LK_OK;
+}
+
+/* What a tensor's parameters may say, NULL where it may not; others are passed over. */
+struct parameters {
+    bool *is_binary;
+    double *bytes;
+    int64_t *classes;
+};
+
+static enum lk_status read_parameters(struct lk_json *json, struct parameters to)
 {
     char key[LK_JSON_NAME];
     bool first = true, more = true;
@@ -73,11 +85,13 @@ static enum lk_status read_parameters(struct lk_json *json, bool *is_binary, dou
         LK_TRY(lk_json_key(json, &first, &more, key));
         if (!more)
             return LK_OK;
-        if (is_binary &&
+        if (to.is_binary &&
             (strcmp(key, "binary_data") == 0 || strcmp(key, "binary_data_output") == 0))
-            LK_TRY(lk_json_bool(json, is_binary));
-        else if (bytes && strcmp(key, "binary_data_size") == 0)
-            LK_TRY(read_size(json, bytes));
+            LK_TRY(lk_json_bool(json, to.is_binary));
+        else if (to.bytes && strcmp(key, "binary_data_size") == 0)
+            LK_TRY(read_size(json, to.bytes));
+        else if (to.classes && strcmp(key, "classification") == 0)
+            LK_TRY(read_classes(json, to.classes));
         else
             LK_TRY(lk_json_skip(json));
     }
@@ -100,7 +114,7 @@ static enum lk_status read_tensor(struct lk_json *json, struct tensor *t)
         } else if (strcmp(key, "shape") == 0 && t->rank == 0) {
             LK_TRY(read_shape(json, t));
         } else if (strcmp(key, "parameters") == 0) {
-            LK_TRY(read_parameters(json, NULL, &t->binary_bytes));
+            LK_TRY(read_parameters(json, (struct parameters){.bytes = &t->binary_bytes}));
         } else {
             if (strcmp(key, "data") == 0)
                 t->data = *json;
@@ -276,14 +290,16 @@ static enum lk_status read_output(struct infer *f, struct lk_json *json)
     const struct lk_signature *s = call->job->signature;
     char key[LK_JSON_NAME], name[LK_JSON_NAME] = "";
     bool first = true, more = true, is_binary = false;
+    int64_t classes = 0;
     int found = 0;
+    const struct parameters wanted = {.is_binary = &is_binary, .classes = &classes};
     LK_TRY(lk_json_open(json, '{'));
     while (true) {
         LK_TRY(lk_json_key(json, &first, &more, key));
         if (!more)
             break;
         LK_TRY(strcmp(key, "name") == 0         ? lk_json_name(json, name)
-               : strcmp(key, "parameters") == 0 ? read_parameters(json, &is_binary, NULL)
+               : strcmp(key, "parameters") == 0 ? read_parameters(json, wanted)
                                                 : lk_json_skip(json));
     }
     while (found < s->output_count && strcmp(s->outputs[found].name, name) != 0)
@@ -294,6 +310,7 @@ static enum lk_status read_output(struct infer *f, struct lk_json *json)
         if (call->outputs[i] == found)
             return lk_json_fail(json, "output '%.64s' is there twice", name);
     call->is_binary[call->output_count] = is_binary;
+    call->class_counts[call->output_count] = classes;
     call->outputs[call->output_count++] = found;
     return LK_OK;
 }
@@ -315,6 +332,7 @@ static enum lk_status read_json(struct infer *f, size_t bytes)
     char key[LK_JSON_NAME];
     bool first = true, more = true;
     struct lk_json json;
+    const struct parameters all = {.is_binary = &f->wants_binary};
     lk_json_begin(&json, f->call->request->body, bytes);
     LK_TRY(lk_json_open(&json, '{'));
     while (true) {
@@ -324,92 +342,9 @@ static enum lk_status read_json(struct infer *f, size_t bytes)
         LK_TRY(strcmp(key, "id") == 0           ? lk_json_name(&json, f->call->id)
                : strcmp(key, "inputs") == 0     ? read_inputs(f, &json)
                : strcmp(key, "outputs") == 0    ? read_outputs(f, &json)
-               : strcmp(key, "parameters") == 0 ? read_parameters(&json, &f->wants_binary, NULL)
+               : strcmp(key, "parameters") == 0 ? read_parameters(&json, all)
                                                 : lk_json_skip(&json));
     }
-}
-
-/* --- the answer ---------------------------------------------------------------------------
- */
-
-static void write_data(const struct lk_job *job, int o, struct lk_text *text)
-{
-    const int64_t count = job->count * job->signature->output_elements[o];
-    for (int64_t i = 0; i < count; i++) {
-        lk_text_append(text, i ? "," : "\"data\":[");
-        lk_answer_float(text, job->outputs[o][i]);
-    }
-    lk_text_append(text, "]");
-}
-
-/* Arrays of floats as they lie in memory, behind the JSON. */
-static void write_binary(const struct lk_call *call, struct lk_text *text)
-{
-    const struct lk_job *job = call->job;
-    size_t bytes = 0, used = text->used;
-    for (int i = 0; i < call->output_count; i++)
-        if (call->is_binary[i])
-            bytes += (size_t)(job->count * job->signature->output_elements[call->outputs[i]]) *
-                     sizeof(float);
-    char *grown = text->failed ? NULL : realloc(text->bytes, used + bytes + 1);
-    if (!grown) {
-        text->failed = true;
-        return;
-    }
-    for (int i = 0; i < call->output_count; i++) {
-        const int o = call->outputs[i];
-        const size_t count = (size_t)(job->count * job->signature->output_elements[o]);
-        if (!call->is_binary[i])
-            continue;
-        memcpy(grown + used, job->outputs[o], count * sizeof(float));
-        used += count * sizeof(float);
-    }
-    *text = (struct lk_text){.bytes = grown, .used = used, .room = used + 1};
-}
-
-static void write_output(const struct lk_call *call, int i, struct lk_text *text)
-{
-    const struct lk_job *job = call->job;
-    const int o = call->outputs[i];
-    const struct lk_shape *shape = &job->signature->outputs[o].shape;
-    lk_text_append(text, "%s{\"name\":", i ? "," : "");
-    lk_answer_text(text, job->signature->outputs[o].name);
-    lk_text_append(text, ",\"datatype\":\"FP32\",\"shape\":[%lld", (long long)job->count);
-    for (int axis = 0; axis < shape->rank; axis++)
-        lk_text_append(text, ",%lld", (long long)shape->dim[axis]);
-    lk_text_append(text, "],");
-    if (call->is_binary[i])
-        lk_text_append(text, "\"parameters\":{\"binary_data_size\":%lld}",
-                       (long long)(job->count * job->signature->output_elements[o]) *
-                           (long long)sizeof(float));
-    else
-        write_data(job, o, text);
-    lk_text_append(text, "}");
-}
-
-static void write_answer(struct lk_call *call, struct lk_http_reply *reply,
-                         struct lk_text *text)
-{
-    bool has_binary = false;
-    lk_text_append(text, "{\"model_name\":");
-    lk_answer_text(text, call->version->served->name);
-    lk_text_append(text, ",\"model_version\":\"%lld\",", (long long)call->version->number);
-    if (*call->id) {
-        lk_text_append(text, "\"id\":");
-        lk_answer_text(text, call->id);
-        lk_text_append(text, ",");
-    }
-    lk_text_append(text, "\"outputs\":[");
-    for (int i = 0; i < call->output_count; i++) {
-        write_output(call, i, text);
-        has_binary |= call->is_binary[i];
-    }
-    lk_text_append(text, "]}");
-    if (!has_binary)
-        return;
-    reply->header_length = text->used;
-    reply->type = "application/octet-stream";
-    write_binary(call, text);
 }
 
 static enum lk_status find_binary(struct infer *f, size_t *json_bytes)
@@ -435,7 +370,7 @@ enum lk_status lk_kserve_infer(struct lk_call *call)
     struct lk_job *job = call->job;
     bool is_plain = false;
     size_t json_bytes = 0;
-    call->answer = write_answer;
+    call->answer = lk_kserve_answer;
     if (!*call->request->header_length)
         LK_TRY(lk_call_take_plain(call, &is_plain));
     LK_TRY(find_binary(&f, &json_bytes));
@@ -452,34 +387,4 @@ enum lk_status lk_kserve_infer(struct lk_call *call)
         if (!(f.found & 1u << i) && !(job->texts && job->count > 0 && job->texts[0].bytes))
             return lk_fail(LK_E_DATA, "input '%s' is missing", job->signature->inputs[i].name);
     return LK_OK;
-}
-
-/* --- what it tells ------------------------------------------------------------------------
- */
-
-void lk_kserve_tell_model(const struct lk_version *version, struct lk_text *text)
-{
-    const struct lk_signature *s = &version->signature;
-    lk_text_append(text, "{\"name\": ");
-    lk_answer_text(text, version->served->name);
-    lk_text_append(text,
-                   ", \"versions\": [\"%lld\"], \"platform\": \"lockstep\", \"inputs\": [",
-                   (long long)version->number);
-    for (int i = 0; i < s->input_count; i++) {
-        lk_text_append(text, "%s{\"name\": ", i ? ", " : "");
-        lk_answer_text(text, s->inputs[i].name);
-        lk_text_append(
-            text, ", \"datatype\": \"%s\", \"shape\": ", lk_kserve_type(s->inputs[i].dtype));
-        lk_answer_shape(text, &s->inputs[i].shape);
-        lk_text_append(text, "}");
-    }
-    lk_text_append(text, "], \"outputs\": [");
-    for (int o = 0; o < s->output_count; o++) {
-        lk_text_append(text, "%s{\"name\": ", o ? ", " : "");
-        lk_answer_text(text, s->outputs[o].name);
-        lk_text_append(text, ", \"datatype\": \"FP32\", \"shape\": ");
-        lk_answer_shape(text, &s->outputs[o].shape);
-        lk_text_append(text, "}");
-    }
-    lk_text_append(text, "]}\n");
 }

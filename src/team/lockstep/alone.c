@@ -18,6 +18,8 @@ enum lk_status lk_alone_begin(struct lk_worker *worker, const struct lk_command 
     worker->input_ms[slot] = 1e3 * (read - start);
     lk_worker_trace(worker, share->step);
     LK_TRY(lk_stepper_enqueue(worker->stepper, slot, share->samples, command->lr, share->step));
+    if (command->copies_state)
+        LK_TRY(lk_worker_begin_copy(worker, share->step));
     lk_worker_note(worker, "read batch", share->step, start, read);
     lk_worker_note(worker, "enqueue", share->step, read, lk_seconds());
     return LK_OK;
@@ -30,6 +32,7 @@ enum lk_status lk_alone_end(struct lk_worker *worker, const struct lk_command *c
     const int slot = (int)(command->share.step % LK_REPLICA_SLOTS);
     LK_TRY(lk_stepper_wait(worker->stepper, slot, &result));
     lk_worker_collect(worker, command->share.step);
+    LK_TRY(lk_worker_end_copy(worker, command->share.step));
     worker->delivery.result = result;
     worker->delivery.times = (struct lk_share_times){.input_ms = worker->input_ms[slot],
                                                      .transfer_ms = result.transfer_ms,

@@ -100,6 +100,8 @@ enum lk_status lk_share_begin(struct lk_worker *worker, const struct lk_command 
         LK_TRY(take_bucket(worker, command, bucket));
         if (bucket == team->buckets - 1 && !team->job.ranks)
             LK_TRY(check_crossings(worker, has_shards));
+        if (bucket == team->buckets - 1)
+            LK_TRY(lk_worker_end_copy(worker, step));
         if (bucket == team->buckets - 1 && has_shards)
             take_times(worker, start, begun);
         if (!lk_worker_deliver(worker, command->ticket, 1))
@@ -120,6 +122,8 @@ enum lk_status lk_share_end(struct lk_worker *worker, const struct lk_command *c
         LK_TRY(lk_stepper_keep_gradient(worker->stepper, command->share.step));
     LK_TRY(lk_stepper_update(worker->stepper, command->share.samples, command->lr,
                              command->share.step, command->weights));
+    if (command->copies_state)
+        LK_TRY(lk_worker_begin_copy(worker, command->share.step));
     pthread_mutex_lock(&team->mutex);
     lk_worker_change(worker, LK_WORKER_UPDATED, NULL);
     pthread_mutex_unlock(&team->mutex);

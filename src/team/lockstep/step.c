@@ -25,6 +25,7 @@ static void send_begin(struct lk_team *team, struct lk_worker *worker,
         .share = {.step = step->step, .samples = step->samples, .run = worker->share},
         .ticket = team->queue.ticket,
         .lr = step->lr,
+        .copies_state = step->copies_state && is_alone(team),
     };
     lk_worker_send(worker, &command);
 }
@@ -40,6 +41,7 @@ void lk_team_send_end(struct lk_team *team, struct lk_worker *worker, bool weigh
         .lr = step->lr,
         .weights = weights,
         .keeps_gradient = step->keeps_gradient && worker == lk_team_lead(team),
+        .copies_state = step->copies_state && !is_alone(team) && worker == lk_team_lead(team),
     };
     lk_worker_send(worker, &command);
 }

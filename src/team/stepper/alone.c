@@ -48,6 +48,7 @@ static enum lk_status reduce_and_update(struct lk_stepper *stepper, int64_t samp
     struct lk_replica *replica = stepper->places[0].replica;
     const int64_t count = lk_replica_gradient_stride(replica);
     const double scale = 1.0 / (double)samples;
+    LK_TRY(lk_stepper_await_copy(stepper));
     const struct lk_shard_slice slice = {
         .x = lk_replica_gradients(replica), .stride = count, .count = count};
     LK_TRY(lk_shard_sum_enqueue(stepper->sum, (struct lk_subtree){0, stepper->config.shards},

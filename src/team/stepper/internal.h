@@ -2,6 +2,7 @@
 #ifndef LK_TEAM_STEPPER_INTERNAL_H
 #define LK_TEAM_STEPPER_INTERNAL_H
 
+#include "device/staging.h"
 #include "mirror/shards.h"
 #include "team/stepper/stepper.h"
 
@@ -50,6 +51,7 @@ struct lk_stepper {
                                   * parameters; NULL: none was kept */
     int64_t kept_step;           /* 0: none */
     struct lk_next_share next;
+    struct lk_state_copy *copied; /* before the next update; NULL: none is on its way */
     int fetched_count; /* of its first micro-batches; without a group 1 at most, in `slot` */
     double fetched_ms, input_ms; /* the times of reading: of what was prefetched, of the last
                                   * share */
@@ -60,6 +62,10 @@ struct lk_stepper {
 LK_MUST_CHECK enum lk_status lk_stepper_enqueue_penalties(struct lk_stepper *stepper,
                                                           struct lk_buffer *metrics,
                                                           bool is_first);
+
+/* Lets the updates that are enqueued next wait for the copy of the state, where one is on its
+ * way. */
+LK_MUST_CHECK enum lk_status lk_stepper_await_copy(struct lk_stepper *stepper);
 
 /* --- of a group ------------------------------------------------------------------------- */
 

@@ -191,6 +191,7 @@ enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples, do
                                  int64_t step, bool weights)
 {
     const struct lk_update update = {.scale = 1.0 / (double)samples, .lr = lr, .step = step};
+    LK_TRY(lk_stepper_await_copy(stepper));
     LK_TRY(decide(stepper, update.scale));
     for (int i = 0; i < stepper->place_count; i++)
         LK_TRY(update_place(stepper, i, update));

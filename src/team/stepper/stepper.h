@@ -138,6 +138,20 @@ LK_MUST_CHECK enum lk_status lk_stepper_read_gradient(struct lk_stepper *stepper
                                                       const struct lk_param *param, int place,
                                                       float *sum, bool *is_there);
 
+/* A copy of the training state in host memory, which is made while the next step runs: of each
+ * place its parameters and its optimizer's state as they lie on the device. {0}: none. */
+struct lk_staging;
+struct lk_state_copy {
+    struct lk_staging *weights[LK_MOST_PLACES], *state[LK_MOST_PLACES];
+};
+
+/* Enqueues the copy behind the last step, with memory that is allocated at the first time;
+ * later updates wait for it. fails: LK_E_DEVICE_MEMORY */
+LK_MUST_CHECK enum lk_status lk_stepper_enqueue_copy(struct lk_stepper *stepper,
+                                                     struct lk_state_copy *copy);
+LK_MUST_CHECK enum lk_status lk_state_copy_wait(const struct lk_state_copy *copy);
+void lk_state_copy_clear(struct lk_state_copy *copy);
+
 /* As lk_group_check() of the last share; without a group nothing crosses. */
 LK_MUST_CHECK enum lk_status lk_stepper_check_crossings(struct lk_stepper *stepper,
                                                         int *wrong_at);

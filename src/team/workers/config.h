@@ -56,6 +56,8 @@ struct lk_team_step {
     int64_t step, samples;
     double lr;
     bool keeps_gradient; /* the lead can read it after the step: lk_stepper_read_gradient() */
+    bool copies_state;   /* the lead copies its state while the next step runs:
+                          * lk_team_take_copy() */
 };
 
 struct lk_team_result {

@@ -2,6 +2,7 @@
 #include "team/workers/internal.h"
 
 #include "base/fail.h"
+#include "base/log.h"
 #include <stdlib.h>
 
 /* The buffers of a place: of its weights and of its optimizer. */
@@ -60,6 +61,54 @@ void lk_training_state_clear(struct lk_training_state *state)
     free(state->optimizer);
     *state = (struct lk_training_state){0};
 }
+
+/* --- while a step runs ------------------------------------------------------------------ */
+
+/* What has no room is said once, and is no failure of the device. */
+enum lk_status lk_worker_begin_copy(struct lk_worker *worker, int64_t step)
+{
+    struct lk_worker_copies *c = &worker->copies;
+    c->begun = 0;
+    if (c->is_impossible)
+        return LK_OK;
+    const enum lk_status status = lk_stepper_enqueue_copy(worker->stepper, &c->list[c->next]);
+    if (status == LK_E_DEVICE_MEMORY) {
+        lk_log(LK_LOG_WARNING, "training waits for its checkpoints: %s", lk_error_text());
+        lk_error_clear();
+        c->is_impossible = true;
+        return LK_OK;
+    }
+    c->begun = step;
+    return status;
+}
+
+enum lk_status lk_worker_end_copy(struct lk_worker *worker, int64_t step)
+{
+    struct lk_worker_copies *c = &worker->copies;
+    if (c->begun == 0 || c->begun >= step)
+        return LK_OK;
+    LK_TRY(lk_state_copy_wait(&c->list[c->next]));
+    pthread_mutex_lock(&worker->team->mutex);
+    c->step = c->begun;
+    pthread_mutex_unlock(&worker->team->mutex);
+    c->begun = 0;
+    return LK_OK;
+}
+
+const struct lk_state_copy *lk_team_take_copy(struct lk_team *team, int64_t step)
+{
+    struct lk_worker_copies *c = &team->workers[lk_team_lead(team)->position]->copies;
+    pthread_mutex_lock(&team->mutex);
+    const bool is_there = c->step == step;
+    pthread_mutex_unlock(&team->mutex);
+    if (!is_there)
+        return NULL;
+    const struct lk_state_copy *taken = &c->list[c->next];
+    c->next = (c->next + 1) % LK_COUNT(c->list);
+    return taken;
+}
+
+/* --- between devices -------------------------------------------------------------------- */
 
 enum lk_status lk_team_copy_state(struct lk_team *team, struct lk_worker *from,
                                   bool (*is_wrong)(const struct lk_team *,

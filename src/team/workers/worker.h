@@ -31,8 +31,9 @@ struct lk_command {
     int64_t ticket; /* the number of this try of the step: sums with an older number are not
                      * wanted */
     double lr;
-    bool weights; /* of END: make a checksum of the weights too */
+    bool weights;        /* of END: make a checksum of the weights too */
     bool keeps_gradient; /* of END: copy the sums that it updates by */
+    bool copies_state;   /* of the command that updates: copy what comes of it */
 };
 
 /* What a device brings in a step, in the order in which it comes: the metrics (sums of the loss
@@ -100,6 +101,13 @@ struct lk_worker {
     bool has_updated; /* its stepper has updated, so that there are checksums of the sums
                        * that it received */
     double input_ms[LK_REPLICA_SLOTS];
+    struct lk_worker_copies {
+        struct lk_state_copy list[2]; /* the trainer may use one while the other is made */
+        int next;                     /* which one that is */
+        int64_t begun;                /* the step of the one that is being made; 0: none */
+        bool is_impossible;           /* for lack of memory */
+        int64_t step;                 /* of the one that is there; guarded by the mutex */
+    } copies;
     struct lk_trouble {
         double slowness;  /* for tests (LOCKSTEP_SLOW): takes so many times as long; 1:
                            * does not */
@@ -154,6 +162,11 @@ void lk_worker_send(struct lk_worker *worker, const struct lk_command *command);
 /* To be called on its thread when `count` more arrivals of the share with this ticket are on
  * the host. False where nobody waits for them any more. */
 bool lk_worker_deliver(struct lk_worker *worker, int64_t ticket, int count);
+
+/* On its thread: begins to copy the state after `step`, where the memory suffices; and takes
+ * the copy, which has come by then, when a later step is about to be delivered. */
+LK_MUST_CHECK enum lk_status lk_worker_begin_copy(struct lk_worker *worker, int64_t step);
+LK_MUST_CHECK enum lk_status lk_worker_end_copy(struct lk_worker *worker, int64_t step);
 
 /* Called on the device's thread by long calls, to show that they do not hang. */
 void lk_worker_heartbeat(void *worker);

@@ -107,6 +107,14 @@ int64_t lk_callbacks_save_every(const struct lk_callbacks *callbacks, int64_t se
     return setting;
 }
 
+bool lk_callbacks_pause_to_save(const struct lk_callbacks *callbacks)
+{
+    bool pauses = callbacks->site.own_count > 0;
+    for (int i = 0; i < callbacks->count; i++)
+        pauses |= callbacks->list[i].kind->sees_saves;
+    return pauses;
+}
+
 int lk_callbacks_keep(const struct lk_callbacks *callbacks, int64_t steps[LK_MOST_KEPT],
                       int *newest)
 {

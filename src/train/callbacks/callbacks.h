@@ -52,6 +52,10 @@ struct lk_callback_site {
                                                           const struct lk_param *param,
                                                           const float *values));
 
+    /* Says with which operation it began that numbers of `step` are not finite, "": that is not
+     * known. Training cannot go on after this. */
+    enum lk_status (*find_origin)(void *trainer, int64_t step, char *text, size_t bytes);
+
     /* Batches as training reads them, which the caller destroys; NULL: it reads features. */
     enum lk_status (*open_batches)(void *trainer, struct lk_batches **batches);
     void *trainer;
@@ -110,6 +114,9 @@ bool lk_callbacks_see_gradient(const struct lk_callbacks *callbacks, int64_t ste
 
 /* The steps between checkpoints, 0 for those of an epoch, given what the setting says. */
 int64_t lk_callbacks_save_every(const struct lk_callbacks *callbacks, int64_t setting);
+
+/* Whether one has to be asked, with no step on its way, before a checkpoint is written. */
+bool lk_callbacks_pause_to_save(const struct lk_callbacks *callbacks);
 
 /* Which checkpoints are kept: the newest `newest`, and those of steps [returned count]. */
 int lk_callbacks_keep(const struct lk_callbacks *callbacks, int64_t steps[LK_MOST_KEPT],

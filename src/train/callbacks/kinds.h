@@ -29,6 +29,7 @@ struct lk_callback_kind {
     size_t options_bytes, state_bytes;
     bool needs_run;     /* a run directory */
     bool sees_gradient; /* at its pauses */
+    bool sees_saves;    /* wants a pause before each checkpoint */
 
     /* fails: LK_E_ARGUMENT for options that do not fit one another or the training */
     enum lk_status (*check)(const void *options, const struct lk_callback_site *site);

@@ -6,6 +6,7 @@
 #include "io/file.h"
 #include "train/callbacks/kinds.h"
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,14 +15,34 @@
 
 static const struct lk_option no_options[] = {{0}};
 
+/* The memory is the first step whose loss is not finite; 0: none was. */
+static enum lk_status open_nan(struct lk_called *called, int64_t step)
+{
+    (void)step;
+    called->memory = calloc(1, sizeof(int64_t));
+    return called->memory ? LK_OK : lk_fail_memory("a callback", sizeof(int64_t));
+}
+
 static enum lk_status see_loss(struct lk_called *called, const struct lk_event *event,
                                struct lk_callback_wish *wish)
 {
-    (void)called;
-    if (!isfinite(event->loss))
-        lk_wish_stop(wish, LK_CALLBACK_FAILS, "the loss of step %lld is not finite",
-                     (long long)event->step);
+    int64_t *first = called->memory;
+    if (isfinite(event->loss))
+        return LK_OK;
+    if (*first == 0)
+        *first = event->step;
+    lk_wish_stop(wish, LK_CALLBACK_FAILS, "the loss of step %lld is not finite",
+                 (long long)event->step);
     return LK_OK;
+}
+
+static void add_reason(struct lk_callback_wish *wish, const char *format, ...)
+{
+    const size_t used = strlen(wish->reason);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(wish->reason + used, sizeof wish->reason - used, format, args);
+    va_end(args);
 }
 
 struct search {
@@ -44,6 +65,19 @@ static enum lk_status search_param(void *context, const struct lk_param *param,
     return LK_OK;
 }
 
+/* The operation with which it has begun. Of parameters that are not finite before any loss was,
+ * the last step's gradients tell nothing more. */
+static enum lk_status find_operation(struct lk_called *called, struct lk_callback_wish *wish)
+{
+    const int64_t *first = called->memory;
+    char text[192] = "";
+    if (*first > 0)
+        LK_TRY(called->site->find_origin(called->site->trainer, *first, text, sizeof text));
+    if (*text)
+        add_reason(wish, "; %s", text);
+    return LK_OK;
+}
+
 static enum lk_status find_parameter(struct lk_called *called, int64_t step, bool saves,
                                      struct lk_callback_wish *wish)
 {
@@ -53,19 +87,20 @@ static enum lk_status find_parameter(struct lk_called *called, int64_t step, boo
         return LK_OK;
     LK_TRY(called->site->each_param(called->site->trainer, &found, search_param));
     if (found.count == 0)
-        return LK_OK;
+        return find_operation(called, wish);
     if (!has_failed)
         lk_wish_stop(wish, LK_CALLBACK_FAILS, "parameters are not finite after step %lld",
                      (long long)step);
-    const size_t used = strlen(wish->reason);
-    snprintf(wish->reason + used, sizeof wish->reason - used,
-             "; the first is '%s', %lld of its values", found.name, (long long)found.count);
-    return LK_OK;
+    add_reason(wish, "; the first is '%s', %lld of its values", found.name,
+               (long long)found.count);
+    return find_operation(called, wish);
 }
 
 const struct lk_callback_kind lk_stop_on_nan = {
     .name = "stop_on_nan",
     .options = no_options,
+    .sees_saves = true,
+    .open = open_nan,
     .see_step = see_loss,
     .pause = find_parameter,
 };

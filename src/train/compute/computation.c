@@ -3,6 +3,7 @@
 #include <lockstep/compute.h>
 
 #include "base/fail.h"
+#include "base/transpose.h"
 #include "data/stages/pipeline.h"
 #include "graph/replica.h"
 #include "io/file.h"
@@ -406,10 +407,9 @@ static void put_channels_last(const float *from, const struct lk_shape *shape, i
                               float *to)
 {
     const int64_t channels = shape->dim[0], pixels = shape->dim[1] * shape->dim[2];
-    for (int64_t n = 0; n < count; n++, from += channels * pixels)
-        for (int64_t p = 0; p < pixels; p++)
-            for (int64_t c = 0; c < channels; c++)
-                *to++ = from[c * pixels + p];
+    for (int64_t n = 0; n < count; n++)
+        lk_transpose(from + n * channels * pixels, channels, pixels,
+                     to + n * channels * pixels);
 }
 
 static enum lk_status read_value(struct lk_computation *c, int index, int64_t count, float *to)

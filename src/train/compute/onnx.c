@@ -1,6 +1,7 @@
 /* Runs ONNX files on arrays of .npy files and of ONNX's own, writes what comes out, or compares
  * it with what should. */
 #include "base/fail.h"
+#include "base/text.h"
 #include "io/file.h"
 #include "io/npy.h"
 #include "train/compute/arrays.h"
@@ -66,18 +67,12 @@ static enum lk_status read_npy(const char *path, void **bytes, struct lk_onnx_te
     return LK_OK;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t length = strlen(text), own = strlen(end);
-    return length >= own && strcmp(text + length - own, end) == 0;
-}
-
 static enum lk_status read_array(struct given *given, const char *path, const char *name)
 {
     if (given->count == MOST_ARRAYS)
         return lk_fail(LK_E_UNSUPPORTED, "more than %d arrays", MOST_ARRAYS);
     const int i = given->count++;
-    LK_TRY(ends_with(path, ".npy")
+    LK_TRY(lk_text_ends(path, ".npy")
                ? read_npy(path, &given->bytes[i], &given->tensor[i])
                : lk_onnx_read_tensor(path, &given->file[i], &given->tensor[i]));
     given->array[i] = (struct lk_onnx_array){.name = name, .tensor = &given->tensor[i]};

@@ -3,7 +3,6 @@
 
 #include "base/fail.h"
 #include "io/file.h"
-#include "model/checkpoint/checkpoint.h"
 #include "model/classes.h"
 #include "model/foreign/weights.h"
 #include "train/settings/fit.h"
@@ -50,18 +49,18 @@ static enum lk_status read_classes(struct lk_model *model, const char *classes)
     return lk_model_read_classes(model, classes);
 }
 
-/* All but the weights. */
-static enum lk_status open_about(struct lk_predictor *predictor,
-                                 const struct lk_checkpoint *about, const char *device,
-                                 int64_t batch)
+enum lk_status lk_predictor_open_about(struct lk_predictor *predictor,
+                                       const struct lk_checkpoint *about, const char *device,
+                                       int64_t batch)
 {
     const bool is_own = about->validation[0] && strcmp(about->validation, "off") != 0;
     snprintf(predictor->data, sizeof predictor->data, "%s",
              is_own ? about->validation : about->data);
     snprintf(predictor->trained_with, sizeof predictor->trained_with, "%s", about->data);
     predictor->part = is_own ? LK_DATA_VALIDATION_OR_ALL : LK_DATA_VALIDATION;
-    LK_TRY(lk_model_read(about->model_text, strlen(about->model_text), about->model,
-                         &predictor->model));
+    if (!predictor->model)
+        LK_TRY(lk_model_read(about->model_text, strlen(about->model_text), about->model,
+                             &predictor->model));
     struct lk_transform transform;
     LK_TRY(read_classes(predictor->model, about->classes));
     if (about->eval_pipeline) {
@@ -95,26 +94,33 @@ static enum lk_status open_file(struct lk_predictor *predictor,
                                 const struct lk_checkpoint_file *file, const char *device,
                                 int64_t batch)
 {
-    LK_TRY(open_about(predictor, lk_checkpoint_metadata(file), device, batch));
+    LK_TRY(lk_predictor_open_about(predictor, lk_checkpoint_metadata(file), device, batch));
     return lk_checkpoint_read_average(file, lk_evaluator_replica(predictor->evaluator));
 }
 
-static enum lk_status open_path(const char *path, const char *device, int64_t batch,
-                                bool serves, struct lk_predictor **predictor)
+static enum lk_status open_checkpoint(struct lk_predictor *predictor, const char *path,
+                                      const char *device, int64_t batch)
 {
     char found[1024];
     struct lk_checkpoint_file *file = NULL;
     LK_TRY(lk_checkpoint_find(path, found, sizeof found));
     LK_TRY(lk_checkpoint_open(found, &file));
-    struct lk_predictor *made = calloc(1, sizeof *made);
-    enum lk_status status;
-    if (made) {
-        made->serves = serves;
-        status = open_file(made, file, device, batch);
-    } else {
-        status = lk_fail_memory("a predictor", sizeof *made);
-    }
+    const enum lk_status status = open_file(predictor, file, device, batch);
     lk_checkpoint_close(file);
+    return status;
+}
+
+static enum lk_status open_path(const char *path, const char *device, int64_t batch,
+                                bool serves, struct lk_predictor **predictor)
+{
+    char onnx[1024];
+    struct lk_predictor *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("a predictor", sizeof *made);
+    made->serves = serves;
+    const bool is_onnx = serves && lk_predictor_find_onnx(path, onnx, sizeof onnx);
+    const enum lk_status status = is_onnx ? lk_predictor_open_onnx(made, onnx, device, batch)
+                                          : open_checkpoint(made, path, device, batch);
     if (status != LK_OK) {
         lk_predictor_close(made);
         return status;
@@ -180,7 +186,7 @@ static enum lk_status open_model(struct lk_predictor *predictor, struct lk_setti
                                         .eval_pipeline = s->eval_pipeline,
                                         .max_bad = s->max_bad};
     if (status == LK_OK)
-        status = open_about(predictor, &about, s->device, s->batch_size);
+        status = lk_predictor_open_about(predictor, &about, s->device, s->batch_size);
     lk_model_destroy(model);
     return status;
 }
@@ -194,8 +200,8 @@ static enum lk_status open_run(struct lk_predictor *predictor, const struct lk_s
     struct lk_checkpoint_file *file = NULL;
     LK_TRY(lk_checkpoint_find(s->model, found, sizeof found));
     LK_TRY(lk_checkpoint_open(found, &file));
-    const enum lk_status status =
-        open_about(predictor, lk_checkpoint_metadata(file), s->device, s->batch_size);
+    const enum lk_status status = lk_predictor_open_about(
+        predictor, lk_checkpoint_metadata(file), s->device, s->batch_size);
     lk_checkpoint_close(file);
     return status == LK_OK ? lk_foreign_open(predictor->model, options, weights) : status;
 }

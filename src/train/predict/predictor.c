@@ -39,7 +39,9 @@ bool lk_predictor_input(const struct lk_predictor *predictor, int index, struct 
                                .shape = x,
                                .role = LK_FIELD_INPUT,
                                .length = -1};
-    if (node->input.dtype == LK_U8)
+    if (predictor->ports.are_there)
+        input->name = predictor->ports.inputs[index];
+    if (node->input.dtype == LK_U8 || predictor->ports.is_turned[index])
         input->shape = (struct lk_shape){3, {x.dim[1], x.dim[2], x.dim[0]}};
     return true;
 }
@@ -53,8 +55,9 @@ bool lk_predictor_output(const struct lk_predictor *predictor, int index,
     const struct lk_model_output *found = &model->outputs[index];
     const bool is_vector = found->node->shapes.y.rank == 1 && found->node->shapes.y.dim[0] > 1;
     *output = (struct lk_predictor_port){
-        .name = found->name,
+        .name = predictor->ports.are_there ? predictor->ports.outputs[index] : found->name,
         .shape = found->node->shapes.y,
+        .keeps_order = predictor->ports.are_there,
         .is_class = model->says_loss ? found->shape.form == LK_FORM_CLASS ||
                                            found->shape.form == LK_FORM_DISTRIBUTION
                                      : is_vector,
@@ -138,8 +141,10 @@ enum lk_status lk_predictor_run_fields(struct lk_predictor *predictor, int64_t c
     }
     if (status == LK_OK) {
         lk_standardize_apply(&predictor->standardize, count, copies);
-        status = lk_evaluator_predict(predictor->evaluator, count, used, to);
+        status = lk_predictor_turn(predictor, count, used, copies);
     }
+    if (status == LK_OK)
+        status = lk_evaluator_predict(predictor->evaluator, count, used, to);
     for (int i = 0; i < LK_MOST_INPUTS; i++)
         free(copies[i]);
     return status;

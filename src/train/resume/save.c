@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
 #include <stdio.h>
@@ -11,112 +12,6 @@
 #include <string.h>
 
 enum { KEPT_CHECKPOINTS = 3 }; /* where no callback says how many */
-
-/* *text stays NULL where the schedule has no state; the caller frees it. */
-static enum lk_status print_plateau(const struct lk_trainer *trainer, char **text)
-{
-    char printed[LK_PLATEAU_TEXT];
-    if (trainer->schedule.kind != LK_LR_SCHEDULE_PLATEAU)
-        return LK_OK;
-    lk_plateau_print(&trainer->plateau, printed);
-    *text = strdup(printed);
-    return *text ? LK_OK : lk_fail_memory("the state of a schedule", sizeof printed);
-}
-
-/* Likewise, of callbacks. */
-static enum lk_status print_callbacks(const struct lk_trainer *trainer, char **text)
-{
-    return lk_callbacks_follow(trainer->callbacks)
-               ? lk_callbacks_print(trainer->callbacks, text)
-               : LK_OK;
-}
-
-/* --- a state in host memory --------------------------------------------------------------- */
-
-struct lk_saved {
-    struct lk_snapshot *snapshot;
-    char *choices, *plateau, *callbacks; /* which it borrows */
-};
-
-static void destroy_saved(struct lk_saved *saved)
-{
-    if (!saved)
-        return;
-    lk_snapshot_destroy(saved->snapshot);
-    free(saved->choices);
-    free(saved->plateau);
-    free(saved->callbacks);
-    free(saved);
-}
-
-static enum lk_status take(struct lk_trainer *trainer, struct lk_worker *worker,
-                           struct lk_saved *saved)
-{
-    const struct lk_staleness *staleness = lk_team_staleness(trainer->team);
-    const struct lk_batches_position position =
-        lk_batches_position(trainer->batches, trainer->done);
-    LK_TRY(lk_choices_print(trainer->choices, &saved->choices));
-    LK_TRY(print_plateau(trainer, &saved->plateau));
-    LK_TRY(print_callbacks(trainer, &saved->callbacks));
-    const struct lk_checkpoint about = {
-        .choices = saved->choices,
-        .plateau = saved->plateau,
-        .callbacks = saved->callbacks,
-        .classes = trainer->classes_text,
-        .vocabulary = lk_data_vocabulary(trainer->load.train),
-        .model = lk_model_name(trainer->model),
-        .model_text = lk_model_text(trainer->model),
-        .data = trainer->settings->data,
-        .validation = trainer->settings->validation,
-        .pipeline = trainer->settings->pipeline,
-        .eval_pipeline = trainer->eval_text,
-        .max_bad = trainer->settings->max_bad,
-        .data_sum = trainer->data_sum,
-        .device = lk_device_info(worker->device)->name,
-        .step = trainer->done,
-        .epoch = position.epoch,
-        .index = position.index,
-        .seed = trainer->settings->seed,
-        .batch = trainer->settings->batch_size,
-        .shuffle = trainer->settings->shuffle,
-        .shards = trainer->shards,
-        .drop_remainder = trainer->settings->drop_remainder,
-        .bucket = trainer->settings->bucket,
-        .mixed = trainer->settings->precision == LK_PRECISION_MIXED,
-        .versions = trainer->features.draws ? trainer->features.versions : 0,
-        .owes_evaluation = trainer->owes_evaluation,
-        .updates = staleness ? staleness->updates : trainer->done,
-    };
-    return lk_snapshot_take(&about, lk_stepper_replica(worker->stepper),
-                            lk_optimizer_info(lk_stepper_optimizer(worker->stepper)),
-                            &saved->snapshot);
-}
-
-/* Of the state that is written no other one takes the place before it is settled. */
-static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
-{
-    struct lk_trainer *trainer = context;
-    struct lk_saved *saved = calloc(1, sizeof *saved);
-    if (!saved)
-        return lk_fail_memory("a state", sizeof *saved);
-    const enum lk_status status = take(trainer, worker, saved);
-    if (status != LK_OK) {
-        destroy_saved(saved);
-        return status;
-    }
-    destroy_saved(trainer->state);
-    trainer->state = saved;
-    return LK_OK;
-}
-
-enum lk_status lk_trainer_take_snapshot(struct lk_trainer *trainer)
-{
-    trainer->snapshot_at = lk_seconds();
-    if (!*lk_run_folder_checkpoints(trainer->folder))
-        return LK_OK;
-    LK_TRY(lk_trainer_settle(trainer));
-    return lk_team_call(trainer->team, take_snapshot, trainer);
-}
 
 /* --- writing it --------------------------------------------------------------------------- */
 
@@ -130,8 +25,9 @@ struct lk_writing {
     bool is_alone; /* on a thread */
     pthread_t thread;
     enum lk_status status;
-    char text[1024];     /* of its failure */
-    char warning[1024];  /* of files that are not on disk; "": none */
+    char text[1024];    /* of its failure */
+    char warning[1024]; /* of files that are not on disk; "": none */
+    atomic_bool is_over;
     double began, ended; /* lk_seconds() */
 };
 
@@ -148,14 +44,21 @@ static enum lk_status write_files(struct lk_writing *w)
     return lk_checkpoint_prune(w->folder, w->newest, w->kept, w->kept_count);
 }
 
-static void *write_on_thread(void *context)
+static void write_now(struct lk_writing *w)
 {
-    struct lk_writing *w = context;
     w->status = write_files(w);
     if (w->status != LK_OK)
         snprintf(w->text, sizeof w->text, "%s", lk_error_text());
     lk_error_clear();
     w->ended = lk_seconds();
+    atomic_store(&w->is_over, true);
+}
+
+/* A CPU that trains has no core to spare for it. */
+static void *write_on_thread(void *context)
+{
+    lk_thread_give_way();
+    write_now(context);
     return NULL;
 }
 
@@ -184,7 +87,7 @@ static enum lk_status begin_writing(struct lk_trainer *trainer, bool is_alone)
     trainer->writing = w;
     w->is_alone = is_alone && pthread_create(&w->thread, NULL, write_on_thread, w) == 0;
     if (!w->is_alone)
-        write_on_thread(w);
+        write_now(w);
     return LK_OK;
 }
 
@@ -243,12 +146,19 @@ enum lk_status lk_trainer_settle(struct lk_trainer *trainer)
     return LK_OK;
 }
 
+enum lk_status lk_trainer_settle_if_over(struct lk_trainer *trainer)
+{
+    const struct lk_writing *w = trainer->writing;
+    return w && atomic_load(&w->is_over) ? lk_trainer_settle(trainer) : LK_OK;
+}
+
 void lk_trainer_forget_state(struct lk_trainer *trainer)
 {
     if (trainer->writing && trainer->writing->is_alone)
         pthread_join(trainer->writing->thread, NULL);
     free(trainer->writing);
-    destroy_saved(trainer->state);
+    lk_saved_destroy(trainer->state);
+    lk_trainer_drop_copy(trainer);
     trainer->writing = NULL;
     trainer->state = NULL;
 }
@@ -264,19 +174,25 @@ static enum lk_status find_folder(struct lk_trainer *trainer)
     return status;
 }
 
+static enum lk_status begin(struct lk_trainer *trainer, bool is_alone, double start)
+{
+    LK_TRY(find_folder(trainer));
+    LK_TRY(begin_writing(trainer, is_alone));
+    lk_profile_span(trainer->profile, "trainer", "checkpoint",
+                    lk_snapshot_step(trainer->state->snapshot), start, lk_seconds());
+    return LK_OK;
+}
+
 static enum lk_status save(struct lk_trainer *trainer, bool is_alone)
 {
     const double start = lk_seconds();
+    trainer->saves_late = false;
     if (!*lk_run_folder_checkpoints(trainer->folder)) {
         trainer->saved = trainer->done;
         return LK_OK;
     }
     LK_TRY(lk_trainer_take_snapshot(trainer));
-    LK_TRY(find_folder(trainer));
-    LK_TRY(begin_writing(trainer, is_alone));
-    lk_profile_span(trainer->profile, "trainer", "checkpoint", trainer->done, start,
-                    lk_seconds());
-    return LK_OK;
+    return begin(trainer, is_alone, start);
 }
 
 enum lk_status lk_trainer_save(struct lk_trainer *trainer)
@@ -295,6 +211,18 @@ enum lk_status lk_trainer_begin_to_save(struct lk_trainer *trainer)
         return LK_OK;
     }
     return status != LK_OK || is_alone ? status : lk_trainer_settle(trainer);
+}
+
+enum lk_status lk_trainer_save_copy(struct lk_trainer *trainer)
+{
+    const double start = lk_seconds();
+    bool is_taken = false;
+    LK_TRY(lk_trainer_take_copy(trainer, &is_taken));
+    const enum lk_status status = is_taken ? begin(trainer, true, start) : LK_OK;
+    if (status != LK_E_IO)
+        return status;
+    miss(trainer, lk_snapshot_step(trainer->state->snapshot));
+    return LK_OK;
 }
 
 enum lk_status lk_trainer_save_snapshot(struct lk_trainer *trainer)

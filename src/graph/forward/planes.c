@@ -103,7 +103,7 @@ bool lk_replica_takes_planes(const struct lk_replica *replica)
     for (int i = 0; i < s->op_count; i++) {
         if (!can_compute(s, i))
             return false;
-        knows |= s->ops[i].op->absorb_planes != NULL;
+        knows |= s->ops[i].op->absorb_forward != NULL;
     }
     return knows;
 }
@@ -152,71 +152,7 @@ void lk_replica_spread_planes(struct lk_replica *replica)
                 spread_input(schedule, i, j);
 }
 
-/* --- fusing ------------------------------------------------------------------------------ */
-
-/* The operation that alone reads what operation i made, once; -1: none. */
-static int only_reader(const struct lk_schedule *schedule, int i)
-{
-    const int value = schedule->ops[i].y;
-    for (int j = i + 1; j < schedule->op_count && lk_schedule_readers(schedule, value) == 1;
-         j++)
-        for (int k = 0; k < schedule->ops[j].shapes.inputs; k++)
-            if (schedule->ops[j].x[k] == value)
-                return j;
-    return -1;
-}
-
-/* Whether operation j maps images of one shape, others than i's there before i runs, to y. */
-static bool can_join(const struct lk_replica *replica, int i, int j)
-{
-    const struct lk_schedule *schedule = &replica->schedule;
-    const struct lk_scheduled_op *s = &schedule->ops[i], *next = &schedule->ops[j];
-    bool can = s->shapes.params + next->shapes.params <= LK_MOST_PARAMS &&
-               s->shapes.inputs + next->shapes.inputs <= 3;
-    for (int k = 0; k < next->shapes.inputs; k++)
-        can &= lk_shape_equal(&schedule->values[next->x[k]].shape, &s->shapes.y) &&
-               (next->x[k] == s->y || schedule->values[next->x[k]].producer < i);
-    return can;
-}
-
-static void take_over(struct lk_replica *replica, int i, int j)
-{
-    struct lk_schedule *schedule = &replica->schedule;
-    struct lk_scheduled_op *s = &schedule->ops[i];
-    const struct lk_scheduled_op *next = &schedule->ops[j];
-    struct lk_prepared *p = replica->prepared;
-    const size_t behind = (size_t)(schedule->op_count - j - 1);
-    for (int k = 0; k < next->shapes.inputs; k++)
-        if (next->x[k] != s->y) {
-            s->shapes.x[s->shapes.inputs] = next->shapes.x[k];
-            s->x[s->shapes.inputs++] = next->x[k];
-        }
-    for (int k = 0; k < next->shapes.params; k++)
-        p[i].param[s->shapes.params + k] = p[j].param[k];
-    s->y = next->y;
-    memmove(&schedule->ops[j], &schedule->ops[j + 1], behind * sizeof schedule->ops[0]);
-    memmove(&p[j], &p[j + 1], behind * sizeof *p);
-    schedule->op_count--;
-    for (int k = 0; k < schedule->op_count; k++)
-        schedule->values[schedule->ops[k].y].producer = k;
-}
-
-static enum lk_status fuse(struct lk_replica *replica, int i)
-{
-    struct lk_scheduled_op *s = &replica->schedule.ops[i];
-    int j;
-    while (s->op->absorb_planes && (j = only_reader(&replica->schedule, i)) >= 0 &&
-           can_join(replica, i, j)) {
-        const struct lk_scheduled_op *next = &replica->schedule.ops[j];
-        char text[1024];
-        if (!lk_options_print(next->op->options, next->options, true, text, sizeof text) ||
-            !s->op->absorb_planes(s->options, next->op->name, text))
-            break;
-        take_over(replica, i, j);
-        LK_TRY(s->op->infer(&s->shapes));
-    }
-    return LK_OK;
-}
+/* --- shapes ------------------------------------------------------------------------------ */
 
 /* For an operation that knows no planes, images are [c, vectors, 1]. */
 static enum lk_status map_shapes(const struct lk_replica *replica, struct lk_scheduled_op *s)
@@ -226,13 +162,10 @@ static enum lk_status map_shapes(const struct lk_replica *replica, struct lk_sch
     return s->op->infer(&s->shapes);
 }
 
-enum lk_status lk_replica_fuse_planes(struct lk_replica *replica)
+enum lk_status lk_replica_map_planes(struct lk_replica *replica)
 {
-    for (int i = 0; i < replica->schedule.op_count; i++) {
-        struct lk_scheduled_op *s = &replica->schedule.ops[i];
-        LK_TRY(fuse(replica, i));
-        if (s->op->planes == LK_PLANES_OWN)
-            LK_TRY(map_shapes(replica, s));
-    }
+    for (int i = 0; i < replica->schedule.op_count; i++)
+        if (replica->schedule.ops[i].op->planes == LK_PLANES_OWN)
+            LK_TRY(map_shapes(replica, &replica->schedule.ops[i]));
     return LK_OK;
 }

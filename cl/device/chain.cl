@@ -1,0 +1,102 @@
+/* Runs the launches of a chain (src/device/chain.h), one after the other. A step is a launch:
+ * steps[]: [kernel, its work-groups (tasks) in all and in three dimensions, where its arguments
+ * begin, how many tasks are taken at once]. Groups of this kernel take tasks in their order by
+ * a counter, those of a step when all of the steps before it are done. What a group waits for
+ * was taken by one that runs, so it ends however many run at a time. A group that has waited
+ * for long leaves: the other has lost its core to another program, and goes on alone.
+ *
+ * state: zeros, and again when all is done; table: steps, then arguments. CHAIN_CALL, which
+ * what is compiled with this file defines, calls a kernel as one of its groups. Group id 0: no
+ * meaning; there are as many groups as shall run.
+ */
+#include "lib/real.cl"
+
+#ifndef CHAIN_CALL
+#define CHAIN_CALL(kernel, a, base, group, groups) (void)(group)
+#endif
+
+#define APART_BY 32 /* ints: each in cache lines of its own */
+#define TAKEN 0
+#define DONE APART_BY
+#define LEFT (2 * APART_BY)
+#define STEP 7
+#define BASES 12
+#define PATIENCE (1 << 13) /* 0.2 ms or so */
+
+#if defined(__has_builtin) && defined(__x86_64__)
+#if __has_builtin(__builtin_ia32_pause)
+#define REST __builtin_ia32_pause()
+#endif
+#endif
+#ifndef REST
+#define REST
+#endif
+
+/* What a group has written before LET_SEE another one sees that reads behind SEE. OpenCL 1.2
+ * knows no loads between groups; on CPUs they are cheaper than changing a counter by 0. */
+#if defined(__has_builtin) && (defined(__x86_64__) || defined(__aarch64__))
+#if __has_builtin(__c11_atomic_thread_fence)
+#define SEE __c11_atomic_thread_fence(__ATOMIC_ACQUIRE)
+#define LET_SEE __c11_atomic_thread_fence(__ATOMIC_RELEASE)
+#define NOW(counter) state[counter]
+#endif
+#endif
+#ifndef SEE
+#define SEE mem_fence(CLK_GLOBAL_MEM_FENCE)
+#define LET_SEE mem_fence(CLK_GLOBAL_MEM_FENCE)
+#define NOW(counter) atomic_or(&state[counter], 0)
+#endif
+
+BODY void run_task(__global const int *step, __global const int *args,
+                   __global char *const *base, int task)
+{
+    const int groups[3] = {step[2], step[3], step[4]};
+    const int group[3] = {task % groups[0], task / groups[0] % groups[1],
+                          task / groups[0] / groups[1]};
+    CHAIN_CALL(step[0], args + step[5], base, group, groups);
+}
+
+BODY void run_steps(volatile __global int *state, __global const int *table, int steps,
+                    __global char *const *base)
+{
+    int step = 0, first = 0; /* first: task of this step */
+    for (int waited = 0; waited < PATIENCE; waited++) {
+        const int task = NOW(TAKEN);
+        for (; step < steps && task >= first + table[step * STEP + 1]; step++)
+            first += table[step * STEP + 1];
+        if (step == steps)
+            return;
+        if (NOW(DONE) < first) {
+            REST;
+            continue;
+        }
+        const int tasks = first + table[step * STEP + 1] - task;
+        const int count = min(table[step * STEP + 6], tasks);
+        if (atomic_cmpxchg(&state[TAKEN], task, task + count) != task)
+            continue;
+        waited = 0;
+        SEE;
+        for (int i = 0; i < count; i++)
+            run_task(table + step * STEP, table + steps * STEP, base, task - first + i);
+        LET_SEE;
+        atomic_add(&state[DONE], count);
+    }
+}
+
+#define CHAIN_KERNEL __kernel WIDE NOT_SPREAD __attribute__((reqd_work_group_size(1, 1, 1)))
+
+CHAIN_KERNEL void chain(volatile __global int *state, __global const int *table, int steps,
+                        __global char *b0, __global char *b1, __global char *b2,
+                        __global char *b3, __global char *b4, __global char *b5,
+                        __global char *b6, __global char *b7, __global char *b8,
+                        __global char *b9, __global char *b10, __global char *b11)
+{
+    const int groups = get_num_groups(0);
+    __global char *const base[BASES] = {b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11};
+    run_steps(state, table, steps, base);
+    if (atomic_inc(&state[LEFT]) < groups - 1)
+        return;
+    atomic_xchg(&state[TAKEN], 0);
+    atomic_xchg(&state[DONE], 0);
+    atomic_xchg(&state[LEFT], 0);
+}
