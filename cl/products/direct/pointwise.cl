@@ -19,7 +19,7 @@
  *
  * Group ids: 0: one of panel_runs runs of panels of pixels; 1: group, run of blocks_each
  * filter blocks; 2: tile.
- * -D: ROWS IN_PLACE GATED, those of finish.cl
+ * -D: ROWS COLUMNS IN_PLACE GATED, those of finish.cl
  */
 #include "lib/real.cl"
 #include "lib/hints.cl"
@@ -27,7 +27,6 @@
 #include "products/direct/args.h"
 #include "lib/finish.cl"
 
-#define COLUMNS 3
 #define AHEAD 16 /* channels that are fetched before they are copied */
 
 /* Where the pixels of a panel lie in a plane of x. */

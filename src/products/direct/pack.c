@@ -50,7 +50,9 @@ void lk_direct_choose_block(const struct lk_product_setup *setup, struct lk_dire
         g->block.columns = 2;
         return;
     }
-    g->block.rows = (int)lk_least(sums == 24 ? 8 : 4, g->outs);
+    /* The inputs of a row of the block stay in registers, beside the sums and a weight. Of 16
+     * registers 6x2 leave one free; with 4x3 compilers keep a sum in memory. */
+    g->block.rows = (int)lk_least(sums == 24 ? 8 : 6, g->outs);
     g->block.columns = (int)lk_least(lk_least(sums / g->block.rows, 8), g->axis[1].out);
     read_blocking(g, sums);
 }

@@ -8,7 +8,7 @@
 
 /* MOST_PANEL_BYTES: two panels share the second-level cache with weights. PACKED_BYTES: packed
  * weights stay in the caches until they are used. */
-enum { PANEL = 3 /* pixels */, MOST_PANEL_BYTES = 448 << 10, PACKED_BYTES = 2 << 20 };
+enum { MOST_PANEL_BYTES = 448 << 10, PACKED_BYTES = 2 << 20 };
 
 /* Of work-groups, see choose_runs(). */
 enum {
@@ -18,10 +18,17 @@ enum {
     MOST_GROUPS = 16       /* for a compute unit */
 };
 
+/* Pixels of a panel. Its inputs stay in registers beside the sums and a weight: of 16
+ * registers, 12 sums leave room for two. */
+static int panel_pixels(const struct lk_product_setup *setup)
+{
+    return lk_direct_gather_sums(setup) == 24 ? 3 : 2;
+}
+
 static int64_t panel_bytes(const struct lk_product_setup *setup,
                            const struct lk_direct_gather *g)
 {
-    return PANEL * g->ins * setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
+    return panel_pixels(setup) * g->ins * setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
 }
 
 bool lk_direct_is_pointwise(const struct lk_product_setup *setup,
@@ -38,9 +45,10 @@ bool lk_direct_is_pointwise(const struct lk_product_setup *setup,
 
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_direct_gather *g)
 {
-    char text[64 + LK_DIRECT_END_BYTES], end[LK_DIRECT_END_BYTES];
+    char text[96 + LK_DIRECT_END_BYTES], end[LK_DIRECT_END_BYTES];
+    const int pixels = panel_pixels(setup);
     lk_direct_choose_block(setup, g);
-    g->block.rows = (int)lk_least(g->block.rows, lk_direct_gather_sums(setup) / PANEL);
+    g->block.rows = (int)lk_least(g->block.rows, lk_direct_gather_sums(setup) / pixels);
     g->in_place = g->from.in_stride == 1;
     const int64_t blocks = lk_divide_up(g->outs, g->block.rows);
     const int64_t bytes =
@@ -48,7 +56,8 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_di
     const int64_t parts = g->in_place ? 1 : lk_divide_up(bytes, PACKED_BYTES);
     LK_TRY(lk_direct_prepare_pack(setup, g, lk_divide_up(blocks, parts)));
     lk_direct_print_end(g, end);
-    snprintf(text, sizeof text, "-DROWS=%d -DIN_PLACE=%d %s", g->block.rows, g->in_place, end);
+    snprintf(text, sizeof text, "-DROWS=%d -DCOLUMNS=%d -DIN_PLACE=%d %s", g->block.rows, pixels,
+             g->in_place, end);
     return lk_product_kernel(setup, "products/direct/pointwise", "conv2d_pointwise", text,
                              &g->gather);
 }
@@ -83,7 +92,7 @@ static enum lk_status enqueue_blocks(const struct lk_product_setup *setup,
 {
     const struct lk_product_axis *y = &g->axis[0], *x = &g->axis[1];
     const int64_t pixels = y->out * x->out;
-    const int64_t panels = lk_divide_up(pixels, PANEL);
+    const int64_t panels = lk_divide_up(pixels, panel_pixels(setup));
     int64_t panel_runs, blocks_each;
     choose_runs(setup, g, panels, blocks, &panel_runs, &blocks_each);
     const struct lk_grid grid = {
