@@ -38,8 +38,8 @@ TABS = {
     'graphs': (['Main Graph', 'image', 'low', 'flatten_1', 'dense_1', 'softmax_1'],
                '#svg, svg#svg'),
     'text': (['settings', 'mistakes_by_name', 'taken for'], 'table'),
-    'hparams': (['batch_size', 'optimizer', 'adam', 'synthetic:digits', '0.0020000', '0.010000'],
-                'table'),
+    'hparams': (['batch_size', 'optimizer', 'adam', 'synthetic:digits', '0.0020000',
+                 '0.010000'], 'table'),
 }
 OWN_WORDS = ('TensorFlow installation not found', 'NOTE: Using experimental fast data loading',
              '"--load_fast=false"', 'https://github.com/tensorflow/tensorboard/issues',
@@ -50,8 +50,8 @@ class Board(ProgramTest):
     def train(self):
         self.put('net.yaml', NET)
         for rate in RATES:
-            self.run_program('train', 'net.yaml', '--data', 'synthetic:digits,count=512,val=0.2',
-                             '--batch-size', '64', '--epochs', '3', '--lr', rate, '--augment',
+            self.run_program('train', 'net.yaml', '--data',
+                             'synthetic:digits,count=512,val=0.2', '--batch-size', '64', '--epochs', '3', '--lr', rate, '--augment',
                              'rotate=20', '--callback', 'tensorboard histograms=3 images=6 '
                              'every=2', '--run', f'runs/lr-{rate}')
 
