@@ -53,7 +53,8 @@ class Board(ProgramTest):
             self.run_program('train', 'net.yaml', '--data',
                              'synthetic:digits,count=512,val=0.2', '--batch-size', '64',
                              '--epochs', '3', '--lr', rate, '--augment', 'rotate=20',
-                             '--callback', 'tensorboard histograms=3 images=6 every=2', '--run', f'runs/lr-{rate}')
+                             '--callback', 'tensorboard histograms=3 images=6 every=2', '--run',
+                             f'runs/lr-{rate}')
 
     def serve(self):
         """Its address; self.said grows by what it says."""
