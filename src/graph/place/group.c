@@ -199,9 +199,8 @@ void lk_group_set_loss_scale(struct lk_group *group, int place, const struct lk_
 
 void lk_group_watch(struct lk_group *group, struct lk_watch *watch)
 {
-    for (int p = 0; p < group->count; p++)
-        for (int i = 0; i < group->in_flight; i++)
-            lk_replica_watch(group->places[p].runners[i].replica, watch);
+    for (int i = 0; i < group->count * group->in_flight; i++)
+        lk_replica_watch(lk_group_runner(group, i / group->in_flight, i), watch);
 }
 
 struct lk_replica *lk_group_replica(struct lk_group *group, int place)
