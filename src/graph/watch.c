@@ -85,9 +85,18 @@ static enum lk_status look_at_param(const struct lk_replica *replica, int i, int
     return status;
 }
 
+/* What crosses between places is looked at where it is made, and in its stead there are words
+ * that are no numbers. */
+static bool is_crossing(const struct lk_replica *replica, int i)
+{
+    return replica->schedule.ops[i].crossing > 0;
+}
+
 enum lk_status lk_watch_value(const struct lk_replica *replica, int i,
                               const struct lk_op_run *run)
 {
+    if (is_crossing(replica, i))
+        return LK_OK;
     return look_at_value(replica, i, false, replica->schedule.ops[i].y, run->y);
 }
 
@@ -95,6 +104,8 @@ enum lk_status lk_watch_gradients(const struct lk_replica *replica, int i,
                                   const struct lk_op_run *run)
 {
     const struct lk_scheduled_op *scheduled = &replica->schedule.ops[i];
+    if (is_crossing(replica, i))
+        return LK_OK;
     for (int j = 0; j < scheduled->shapes.inputs; j++)
         LK_TRY(look_at_value(replica, i, true, scheduled->x[j], run->dx[j]));
     for (int j = 0; j < scheduled->shapes.params && scheduled->wants_dw; j++)

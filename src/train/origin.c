@@ -31,9 +31,8 @@ struct watching {
 static enum lk_status watch(void *context, struct lk_worker *worker)
 {
     struct watching *watching = context;
-    for (int i = 0; i < lk_stepper_places(worker->stepper); i++)
-        lk_replica_watch(lk_stepper_replica_at(worker->stepper, i),
-                         watching->is_on ? &watching->found[worker->position] : NULL);
+    lk_stepper_watch(worker->stepper,
+                     watching->is_on ? &watching->found[worker->position] : NULL);
     return LK_OK;
 }
 

@@ -194,43 +194,6 @@ class Stopping(CallbackTest):
         self.run_program(*start, 'c', '--checkpoint-every', '1')
         self.assertEqual(len(self.events('c', 'step')), 64)
 
-    def test_where_it_began(self):
-        """That steps are repeated for it is the same on all devices."""
-        self.put('steep.yaml', """name: steep
-input: [28, 28, 1]
-layers:
-  - {name: low, conv2d: {filters: 8, kernel: 3}}
-  - max_pool: {size: 4}
-  - {name: high, conv2d: {filters: 8, kernel: 3}}
-  - flatten
-  - dense: {units: 64}
-  - dense: {units: 10}
-  - softmax
-""")
-        self.put('root.yaml', """name: root
-input: [28, 28, 1]
-layers:
-  - {name: low, conv2d: {filters: 8, kernel: 3}}
-  - {name: square, math: {function: product}, from: [low, low]}
-  - {name: root, math: {function: sqrt}}
-  - flatten
-  - dense: {units: 10}
-  - softmax
-""")
-        expected = {'steep': r"in step \d it began with \d+ of \d+ values of 'high'",
-                    'root': r"in step 1 it began with \d+ of \d+ gradients that come from "
-                            r"'root'"}
-        halves = ['--device', '0*2']
-        for options in [], halves, [*halves, '--place', 'auto'], ['--set', 'accumulate=2']:
-            for model, said in expected.items():
-                with self.subTest(model, options=options):
-                    done = self.run_program(
-                        'train', model + '.yaml', '--data', DATA, '--batch-size', '32',
-                        '--steps', '64', '--optimizer', 'sgd', '--lr', '1e6', '--val', 'off',
-                        '--shards', '2', '--callback', 'stop_on_nan', '--run', 'run', '--fresh',
-                        *options, status=3)
-                    self.assertRegex(done.stderr, said)
-
     def test_stop_at(self):
         self.fit('whole')
         for i in range(100):
@@ -408,6 +371,9 @@ class Files(CallbackTest):
         for self.options in (['--shards', '4'], ['--precision', 'mixed'],
                              ['--shards', '4', '--set', 'accumulate=2'], several,
                              [*several, '--precision', 'mixed'],
+                             ['--device', '0/2', '--split', '1:1', '--shards', '4'],
+                             ['--device', '0*4', '--place', 'hidden=1,dense_1=0', '--split',
+                              '1:1', '--shards', '4'],
                              ['--device', '0*2', '--place', 'hidden=1,dense_1=0']):
             self.train('--run', 'run', '--fresh', '--steps', '6', '--optimizer', 'sgd', '--lr',
                        '0.5', '--callback', 'tensorboard histograms=1', *self.options)

@@ -7,6 +7,7 @@
 #include "graph/place/checked_copy.h"
 #include "graph/place/stretches.h"
 #include "graph/replica_internal.h"
+#include "graph/watch.h"
 #include <stdlib.h>
 #include <time.h>
 
@@ -194,6 +195,12 @@ void lk_group_set_loss_scale(struct lk_group *group, int place, const struct lk_
 {
     for (int i = 0; i < group->in_flight; i++)
         lk_replica_set_loss_scale(group->places[place].runners[i].replica, scale);
+}
+
+void lk_group_watch(struct lk_group *group, struct lk_watch *watch)
+{
+    for (int i = 0; i < group->count * group->in_flight; i++)
+        lk_replica_watch(lk_group_runner(group, i / group->in_flight, i), watch);
 }
 
 struct lk_replica *lk_group_replica(struct lk_group *group, int place)

@@ -33,6 +33,10 @@ int lk_group_count(const struct lk_group *group);
 /* As lk_replica_set_loss_scale(), of all replicas of a place. */
 void lk_group_set_loss_scale(struct lk_group *group, int place, const struct lk_buffer *scale);
 
+/* As lk_replica_watch(), of all replicas of all places. */
+struct lk_watch;
+void lk_group_watch(struct lk_group *group, struct lk_watch *watch);
+
 /* The replica of a place that has the weights and the gradients. Of each parameter that of one
  * place has the values; in the others it is_elsewhere or is_borrowed. */
 struct lk_replica *lk_group_replica(struct lk_group *group, int place);

@@ -2,6 +2,7 @@
 #include "team/stepper/internal.h"
 
 #include "base/fail.h"
+#include "graph/watch.h"
 #include <stdlib.h>
 
 enum lk_status lk_stepper_plan(const struct lk_stepper_config *c,
@@ -275,6 +276,14 @@ int lk_stepper_places(const struct lk_stepper *stepper)
 struct lk_replica *lk_stepper_replica_at(struct lk_stepper *stepper, int place)
 {
     return stepper->places[place].replica;
+}
+
+void lk_stepper_watch(struct lk_stepper *stepper, struct lk_watch *watch)
+{
+    if (stepper->group)
+        lk_group_watch(stepper->group, watch);
+    else
+        lk_replica_watch(stepper->places[0].replica, watch);
 }
 
 struct lk_optimizer *lk_stepper_optimizer_at(struct lk_stepper *stepper, int place)

@@ -56,6 +56,10 @@ struct lk_optimizer *lk_stepper_optimizer_at(struct lk_stepper *stepper, int pla
 struct lk_replica *lk_stepper_replica(struct lk_stepper *stepper);
 struct lk_optimizer *lk_stepper_optimizer(struct lk_stepper *stepper);
 
+/* As lk_replica_watch(), of all that compute its steps. */
+struct lk_watch;
+void lk_stepper_watch(struct lk_stepper *stepper, struct lk_watch *watch);
+
 /* Means of a step: the loss with the penalties of weights, the share of right answers. */
 struct lk_step_metrics {
     double loss, accuracy;

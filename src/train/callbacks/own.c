@@ -28,18 +28,15 @@ enum lk_status lk_callback_set_lr(struct lk_callback_reply *reply, double lr)
     const bool is_step = reply->event->kind == LK_EVENT_STEP;
     const int most = LK_COUNT(rates->rates);
     if (!(lr >= 0) || !isfinite(lr))
-        return lk_fail(LK_E_ARGUMENT, "callback '%s': %g is no learning rate",
-                       reply->callback->name, lr);
+        return lk_fail(LK_E_ARGUMENT, "%g is no learning rate", lr);
     if (site->ranks > 1 && reply->event->kind != LK_EVENT_EVALUATION)
         return lk_fail(LK_E_ARGUMENT,
-                       "callback '%s': in a job of several ranks the learning rate can be set "
-                       "at evaluations alone",
-                       reply->callback->name);
+                       "in a job of several ranks the learning rate can be set at evaluations "
+                       "alone");
     if (site->ranks > 1 && site->by_clock)
         return lk_fail(LK_E_ARGUMENT,
-                       "callback '%s': in a job of several ranks that evaluates by minutes the "
-                       "learning rate cannot be set",
-                       reply->callback->name);
+                       "in a job of several ranks that evaluates by minutes the learning rate "
+                       "cannot be set");
     memmove(rates->rates + 1, rates->rates, sizeof rates->rates - sizeof rates->rates[0]);
     memmove(rates->from + 1, rates->from, sizeof rates->from - sizeof rates->from[0]);
     rates->rates[0] = lr;
@@ -70,14 +67,13 @@ enum lk_status lk_callback_add_figure(struct lk_callback_reply *reply, const cha
     const int i = callbacks->added_count;
     if (kind != LK_EVENT_STEP && kind != LK_EVENT_EVALUATION)
         return lk_fail(LK_E_ARGUMENT,
-                       "callback '%s': figure '%s' is for a step or an evaluation, this event "
-                       "is neither",
-                       reply->callback->name, name);
+                       "figure '%s' is for a step or an evaluation, this event is neither",
+                       name);
     if (i == LK_MOST_ADDED_FIGURES || !*name || strlen(name) >= LK_ADDED_NAME)
         return lk_fail(LK_E_ARGUMENT,
-                       "callback '%s': figure '%s' has no name or one of more than %d "
-                       "characters, or is one of more than %d",
-                       reply->callback->name, name, LK_ADDED_NAME - 1, LK_MOST_ADDED_FIGURES);
+                       "figure '%s' has no name or one of more than %d characters, or is one "
+                       "of more than %d",
+                       name, LK_ADDED_NAME - 1, LK_MOST_ADDED_FIGURES);
     memcpy(callbacks->names[i], name, strlen(name) + 1);
     callbacks->added[i] = (struct lk_figure){callbacks->names[i], value};
     callbacks->added_count++;
