@@ -29,4 +29,9 @@ LK_MUST_CHECK enum lk_status lk_onnx_read_outside(struct lk_onnx_memory *memory,
                                                   const char *location, int64_t offset,
                                                   size_t bytes, const void **data);
 
+/* Refuses a model of far too many nodes or constants by its bytes alone. What is malformed is
+ * left to protobuf-c. fails: LK_E_UNSUPPORTED */
+LK_MUST_CHECK enum lk_status lk_onnx_check_counts(const char *path, const void *data,
+                                                  size_t bytes);
+
 #endif

@@ -51,11 +51,14 @@ static enum lk_status unpack(struct lk_onnx_memory *memory, bool is_model)
     ProtobufCAllocator allocator = {take, give_back, memory};
     LK_TRY(lk_file_read(memory->path, most_file_bytes, &bytes, &count));
     memory->most = bound(count);
-    if (is_model)
+    const enum lk_status status =
+        is_model ? lk_onnx_check_counts(memory->path, bytes, count) : LK_OK;
+    if (is_model && status == LK_OK)
         memory->model = lk_onnx__model__unpack(&allocator, count, bytes);
-    else
+    else if (!is_model)
         memory->tensor = lk_onnx__tensor__unpack(&allocator, count, bytes);
     free(bytes);
+    LK_TRY(status);
     if (!is_model)
         return memory->tensor ? LK_OK
                               : lk_fail(LK_E_DATA, "'%s' is no tensor of ONNX", memory->path);
@@ -201,12 +204,9 @@ static enum lk_status read_ports(struct lk_onnx_memory *memory, size_t count,
     return LK_OK;
 }
 
-static enum lk_status check_counts(const struct lk_onnx_memory *memory)
+static enum lk_status check_parts(const struct lk_onnx_memory *memory)
 {
     const LkOnnx__Graph *graph = memory->model->graph;
-    if (graph->n_node > LK_ONNX_MOST_NODES || graph->n_initializer > LK_ONNX_MOST_NODES)
-        return lk_fail(LK_E_UNSUPPORTED, "%s: %zu nodes and %zu constants, expected at most %d",
-                       memory->path, graph->n_node, graph->n_initializer, LK_ONNX_MOST_NODES);
     if (graph->n_sparse_initializer || memory->model->n_function)
         return lk_fail(LK_E_UNSUPPORTED,
                        "%s: sparse constants and functions of its own are not supported",
@@ -220,7 +220,7 @@ static enum lk_status read_graph(struct lk_onnx_memory *memory, struct lk_onnx_g
     const LkOnnx__Graph *graph = model->graph;
     struct lk_onnx_node *nodes;
     struct lk_onnx_tensor *constants;
-    LK_TRY(check_counts(memory));
+    LK_TRY(check_parts(memory));
     *made = (struct lk_onnx_graph){.name = text_or(graph->name, ""),
                                    .producer = text_or(model->producer, ""),
                                    .version = model->ir_version,
