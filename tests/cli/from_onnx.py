@@ -77,7 +77,7 @@ class OnnxTest(RecordedTest):
 
 class Computes(OnnxTest):
     def test_recurrent_models_of_other_programs(self):
-        for name in 'torch_gru', 'keras_lstm':
+        for name in 'torch_gru', 'keras_lstm', 'keras_gru', 'keras_rnn':
             self.compare(MODELS, name)
 
     def test_samples_between_time_steps_and_channels(self):
@@ -137,6 +137,30 @@ class Computes(OnnxTest):
                        check=True)
         for name in NAMES:
             self.compare(self.folder, name)
+
+
+class Trains(OnnxTest):
+    def test_steps_are_those_of_pytorch(self):
+        """All weights of layers are trained, norms and attention among them."""
+        for name, more in (('images', ['--pipeline', 'normalize -1..1']), ('texts', [])):
+            place = f'{MODELS}/steps_{name}'
+            self.run_program('import', place + '.onnx', '-o', name)
+            with open(self.path(name + '/model.yaml')) as file:
+                text = file.read()
+            end = re.search(r'^output:\n  _y: (.*)\n', text, re.M)
+            self.put('trained.yaml', text.replace(end[0], (
+                f'  - {{name: p, from: {end[1]}, softmax: }}\noutput:\n  _y: p\n')))
+            self.run_program('train', 'trained.yaml', '--weights',
+                             name + '/weights.safetensors', '--data',
+                             f'npy:{place}.x.npy,{place}.c.npy', '--batch-size', '16',
+                             '--steps', '5', '--optimizer', 'sgd', '--lr', '0.25', '--run',
+                             name + '_run', '--no-progress', *more)
+            losses = npy.read(place + '.losses.npy')[1]
+            self.assertLess(losses[-1], losses[0])
+            found = [e['loss'] for e in self.events(name + '_run', 'step')]
+            self.assertEqual(len(found), len(losses))
+            for mine, theirs in zip(found, losses):
+                self.assertAlmostEqual(mine, theirs, delta=2e-5)
 
 
 class Refusals(OnnxTest):

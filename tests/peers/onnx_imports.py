@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Models as PyTorch, Keras and TensorFlow export them, imported, computed and trained.
 
-onnx_imports.py make FOLDER NAME...        NAME.onnx, its inputs NAME.x0.npy ... (all: all of them)
+onnx_imports.py make FOLDER NAME...             NAME.onnx, and an input NAME.x0.npy
 onnx_imports.py check LOCKSTEP FOLDER NAME...   import, and compare with onnxruntime
 onnx_imports.py train LOCKSTEP FOLDER NAME...   some steps of training: the loss falls
 onnx_imports.py steps LOCKSTEP FOLDER NAME...   weights after steps of SGD beside PyTorch's
 
 A name is MODEL:EXPORTER, where the exporter is torch (torch.onnx with TorchScript), norms (the
-same, which keeps batch norms apart), dynamo (torch.onnx with torch.export), keras (Keras 3's export) or tf2onnx. make needs PyTorch,
-torchvision and transformers, or TensorFlow, Keras and tf2onnx; the others onnx and onnxruntime.
+same, which keeps batch norms apart), dynamo (torch.onnx with torch.export), keras (Keras 3's
+export) or tf2onnx; all: all of them. make needs PyTorch, torchvision and transformers, or
+TensorFlow, Keras and tf2onnx; the others onnx and onnxruntime, and steps PyTorch.
 """
 import argparse
 import json
@@ -184,7 +185,8 @@ def run(program, *arguments, folder='.'):
 def inputs_of(folder):
     """Names of the inputs of an imported model, with their shapes and types."""
     with open(os.path.join(folder, 'model.yaml'), encoding='utf-8') as file:
-        return re.findall(r'^  ([\w/-]+): \{shape: \[([\d, ]*)\], type: (\w+)', file.read(), re.M)
+        return re.findall(r'^  ([\w/-]+): \{shape: \[([\d, ]*)\], type: (\w+)', file.read(),
+                          re.M)
 
 
 def import_model(program, folder, file):
@@ -247,8 +249,8 @@ def write_data(to, count):
         x = numbers.integers(1, WORDS, (count, *shape)).astype(np.int32)
         x[:, ::3] = y[:, None] + 1
     else:
-        x = numbers.standard_normal((count, *shape)).astype(np.float32)
-        x += 2 * numbers.standard_normal((CLASSES, *shape)).astype(np.float32)[y]
+        of_class = numbers.integers(0, 256, (CLASSES, *shape))
+        x = (numbers.integers(0, 128, (count, *shape)) + of_class[y] // 2).astype(np.uint8)
     np.save(os.path.join(to, 'data.npy'), x)
     np.save(os.path.join(to, 'labels.npy'), y)
     return f'npy:{to}/data.npy,{to}/labels.npy', x, y
@@ -256,9 +258,11 @@ def write_data(to, count):
 
 def fit(program, to, data, batch, steps, optimizer, rate):
     """Losses of the steps; the run is in the folder's run."""
+    is_image = inputs_of(to)[0][2] == 'uint8'
     run(program, 'train', trained_text(to), '--weights', to + '/weights.safetensors', '--data',
         data, '--batch-size', str(batch), '--steps', str(steps), '--lr', rate, '--optimizer',
-        optimizer, '--run', to + '/run', '--fresh', '--no-progress')
+        optimizer, '--run', to + '/run', '--fresh', '--no-progress',
+        *(['--pipeline', 'normalize -1..1'] if is_image else []))
     with open(to + '/run/metrics.jsonl', encoding='utf-8') as lines:
         return [e['loss'] for e in map(json.loads, lines) if e['event'] == 'step']
 
@@ -298,7 +302,7 @@ def peer_of(folder, name, exporter):
 
 
 def steps(program, folder, file):
-    """Weights after one step and three of plain SGD: the largest difference of any array's
+    """Weights after one step and two of plain SGD: the largest difference of any array's
     change from PyTorch's, relative to the largest change of that array; arrays compared."""
     import torch
     from safetensors.numpy import load_file
@@ -306,16 +310,17 @@ def steps(program, folder, file):
     to = import_model(program, folder, file)
     data, x, y = write_data(to, 16)
     model = peer_of(folder, name, exporter)
-    given = torch.tensor(np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if x.ndim == 4 else x)
-    given = given.long() if given.dtype == torch.int32 else given
+    given = (torch.tensor(np.ascontiguousarray(x.transpose(0, 3, 1, 2))).float() / 127.5 - 1
+             if x.ndim == 4 else torch.tensor(x).long())
     before = load_file(to + '/weights.safetensors')
     first = {k: p.detach().numpy().copy() for k, p in model.named_parameters()}
     pairs = {ours: (theirs, i) for ours, a in before.items() for theirs, b in first.items()
              for i, c in enumerate(layouts(b)) if a.shape == c.shape and
              abs(a - c).max() <= 1e-6 * max(1e-3, abs(c).max())}
+    model.requires_grad_(True)  # of new biases fuse() has it off
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     said = []
-    for count in (1, 3):
+    for count in (1, 2):
         ours_losses = fit(program, to, data, 16, count, 'sgd', '0.01')
         run(program, 'export', to + '/run', '-o', to + '/after.safetensors', '--format',
             'safetensors', '--force')
@@ -357,7 +362,8 @@ def main():
                 (make_torch if model in TORCH else make_keras)(folder, model, exporter)
                 said = 'made'
             elif asked.what == 'check':
-                said = 'layers %d, difference %.1e, import %.1f s' % check(program, folder, file)
+                said = ('layers %d, difference %.1e, import %.1f s' %
+                        check(program, folder, file))
             elif asked.what == 'steps':
                 said = steps(program, folder, file)
             else:

@@ -6,6 +6,8 @@
 #include "io/onnx/onnx.h"
 #include <onnx.pb-c.h>
 
+enum { LK_ONNX_MOST_BODIES = 64 };
+
 struct lk_onnx_memory {
     struct lk_arena arena;
     LkOnnx__Model *model;   /* its messages have the texts and numbers; NULL: of a tensor */
@@ -13,6 +15,9 @@ struct lk_onnx_memory {
     const char *path;       /* of the file; borrowed while it is read */
     char *folder;           /* that it lies in, without links; NULL: not asked for yet */
     size_t taken, most;     /* bytes that protobuf-c has, and may have */
+    LkOnnx__Graph *bodies[LK_ONNX_MOST_BODIES]; /* of loops */
+    int body_count;
+    bool is_inside; /* a body is read, whose own ones stay unread */
 };
 
 /* Makes a tensor of a message, without copying numbers that can be used as they are.

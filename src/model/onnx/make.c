@@ -255,7 +255,9 @@ enum lk_status lk_onnx_make(const char *file, const struct lk_import_options *op
     LK_TRY(lk_onnx_read(file, &opened));
     struct lk_onnx_draft draft = {
         .where = file, .options = options, .file = &opened.graph, .made = made};
-    const enum lk_status status = make(&draft);
+    enum lk_status status = lk_onnx_join_loops(&draft.arena, &opened.graph);
+    if (status == LK_OK)
+        status = make(&draft);
     free(draft.inputs.bytes);
     free(draft.layers.bytes);
     lk_graph_destroy(draft.graph);
