@@ -187,6 +187,38 @@ class Refusals(OnnxTest):
                 ([node('Relu', ['x'], ['z'])], "no node makes output 'y'")):
             self.refuse(said, model(nodes))
 
+    @unittest.skipUnless(importlib.util.find_spec('onnx'), 'needs onnx')
+    def test_loops_that_compute_something_else(self):
+        """Fewer steps than the sequence has; 2 - z in place of 1 - z; a state from ones."""
+        import numpy
+        import onnx
+
+        def put(graph, name, number):
+            for constant in graph.initializer:
+                if constant.name == name:
+                    old = onnx.numpy_helper.to_array(constant)
+                    constant.CopyFrom(onnx.numpy_helper.from_array(
+                        numpy.full_like(old, number), name))
+                    return
+            self.fail(f'no constant {name}')
+
+        for what, said in (('steps', '(GRU): lengths are expected'), ('one', '(Loop)'),
+                           ('state', '(Loop)')):
+            model = onnx.load(f'{MODELS}/keras_gru.onnx')
+            loop, = [n for n in model.graph.node if n.op_type == 'Loop']
+            body, = [a.g for a in loop.attribute if a.name == 'body']
+            if what == 'steps':
+                put(model.graph, loop.input[0], 9)
+            elif what == 'one':
+                put(body, [n.input[0] for n in body.node if n.op_type == 'Sub'][0], 2)
+            else:
+                begin, = [n for n in model.graph.node if n.output[0] in loop.input and
+                          n.op_type == 'Expand']
+                begin.input[0] = 'ones'
+                model.graph.initializer.append(onnx.numpy_helper.from_array(
+                    numpy.ones((), numpy.float32), 'ones'))
+            self.refuse(said, model.SerializeToString())
+
     def test_shapes_that_lie(self):
         for values, said in (([0, 5, 5], 'another number of them'), ([2, -1], 'stay the batch'),
                              ([0, 1 << 40, 1 << 40], 'cannot have'), ([0, -5], 'cannot have'),

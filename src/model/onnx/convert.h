@@ -41,7 +41,8 @@ LK_MUST_CHECK enum lk_status lk_onnx_put_first(struct lk_onnx_draft *draft,
                                                struct lk_onnx_value *made);
 
 /* Makes of loops over time steps, as converters write Keras's GRU and SimpleRNN, the operators
- * that say the same; `graph` gets lists of nodes and constants in the arena. In loops.c. */
+ * that say the same; `graph` gets lists of nodes and constants in the arena.
+ * In src/model/onnx_loops. */
 LK_MUST_CHECK enum lk_status lk_onnx_join_loops(struct lk_arena *arena,
                                                 struct lk_onnx_graph *graph);
 

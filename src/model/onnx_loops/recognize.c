@@ -1,37 +1,9 @@
-/* Loops over time steps as converters from TensorFlow write Keras's GRU and SimpleRNN: a body
- * that computes one step, with the step's number and the state as what it carries. They become
- * the operators GRU and RNN, whose weights are trained. What is no such loop stays as it is. */
-#include "model/onnx/convert.h"
+/* Recognizes loops: each value of a body is followed back to what it is made of. */
+#include "model/onnx_loops/loops.h"
 
-#include "base/fail.h"
-#include <stdio.h>
 #include <string.h>
 
-enum { MOST_BODY = 256, MOST_DEPTH = 8, ADDED_NODES = 2, ADDED_CONSTANTS = 5 };
-
-/* Numbers of a bias, a row of a constant. */
-struct row {
-    const struct lk_onnx_tensor *of;
-    int64_t first, count;
-};
-
-/* x w + b, or state r + b, or both together. */
-struct sum {
-    const struct lk_onnx_tensor *w, *r;
-    struct row bias[2];
-    int biases;
-};
-
-struct loop {
-    struct lk_arena *arena;
-    const struct lk_onnx_graph *file, *body;
-    const struct lk_onnx_node *node;
-    int64_t steps, units, gates;
-    int counter, state; /* which inputs of the body they are */
-    const char *x;      /* [t, n, c], outside; NULL: not found yet */
-    const char *function;
-    struct sum given, carried; /* of an RNN: all is in the first */
-};
+enum { MOST_BODY = 256, MOST_DEPTH = 8 };
 
 /* --- looking things up -------------------------------------------------------------------- */
 
@@ -64,7 +36,8 @@ static const char *skip_identities(const struct lk_onnx_graph *graph, const char
     return name;
 }
 
-static const struct lk_onnx_node *made_by(const struct loop *l, const char *name, int *output)
+static const struct lk_onnx_node *made_by(const struct lk_loop *l, const char *name,
+                                          int *output)
 {
     return find_maker(l->body, skip_identities(l->body, name), output);
 }
@@ -83,7 +56,7 @@ static const struct lk_onnx_tensor *find_constant(const struct lk_onnx_graph *gr
     return said ? said->tensor : NULL;
 }
 
-static int find_input(const struct loop *l, const char *name)
+static int find_input(const struct lk_loop *l, const char *name)
 {
     name = skip_identities(l->body, name);
     for (int i = 0; i < l->body->input_count; i++)
@@ -94,7 +67,7 @@ static int find_input(const struct loop *l, const char *name)
 
 /* What a name of the body is outside: itself, or what is carried and never changes. NULL: the
  * body makes it. */
-static const char *find_outside(const struct loop *l, const char *name)
+static const char *find_outside(const struct lk_loop *l, const char *name)
 {
     int output;
     const int input = find_input(l, name);
@@ -107,7 +80,7 @@ static const char *find_outside(const struct loop *l, const char *name)
                : NULL;
 }
 
-static const struct lk_onnx_tensor *tensor_of(const struct loop *l, const char *name)
+static const struct lk_onnx_tensor *tensor_of(const struct lk_loop *l, const char *name)
 {
     const struct lk_onnx_tensor *own = find_constant(l->body, name);
     const char *outside = own ? NULL : find_outside(l, name);
@@ -128,7 +101,7 @@ static int64_t say(const struct lk_onnx_node *node, const char *name, int64_t st
 /* --- steps -------------------------------------------------------------------------------- */
 
 /* The counter, or one more. */
-static bool is_counted(const struct loop *l, const char *name, int64_t *more)
+static bool is_counted(const struct lk_loop *l, const char *name, int64_t *more)
 {
     int output;
     const struct lk_onnx_node *node = made_by(l, name, &output);
@@ -146,7 +119,7 @@ static bool is_counted(const struct loop *l, const char *name, int64_t *more)
 }
 
 /* Whether the body goes on until the last step. */
-static bool goes_on(const struct loop *l, const char *name, int depth)
+static bool goes_on(const struct lk_loop *l, const char *name, int depth)
 {
     int output;
     int64_t more;
@@ -199,7 +172,7 @@ static bool is_zero(const struct lk_onnx_graph *file, const char *name)
 /* --- products and biases ------------------------------------------------------------------ */
 
 /* A part of x: the step of that number. */
-static bool is_step(struct loop *l, const char *name)
+static bool is_step(struct lk_loop *l, const char *name)
 {
     int output;
     int64_t more;
@@ -214,28 +187,28 @@ static bool is_step(struct loop *l, const char *name)
     return true;
 }
 
-static struct row row_of(const struct loop *l, const char *name)
+static struct lk_loop_row row_of(const struct lk_loop *l, const char *name)
 {
     int output;
     const struct lk_onnx_tensor *all = tensor_of(l, name);
     if (all)
-        return (struct row){all, 0, all->count};
+        return (struct lk_loop_row){all, 0, all->count};
     const struct lk_onnx_node *node = made_by(l, name, &output);
     if (is_op(node, "Squeeze", 1))
         node = made_by(l, node->inputs[0], &output);
     all = is_op(node, "Split", 1) && say(node, "axis", 0) == 0 ? tensor_of(l, node->inputs[0])
                                                                : NULL;
     if (!all || all->rank != 2 || all->dim[0] != node->output_count)
-        return (struct row){NULL, 0, 0};
-    return (struct row){all, output * all->dim[1], all->dim[1]};
+        return (struct lk_loop_row){NULL, 0, 0};
+    return (struct lk_loop_row){all, output * all->dim[1], all->dim[1]};
 }
 
 /* Adds what a name is a sum of. */
-static bool add_terms(struct loop *l, const char *name, struct sum *sum, int depth)
+static bool add_terms(struct lk_loop *l, const char *name, struct lk_loop_sum *sum, int depth)
 {
     int output;
     const struct lk_onnx_node *node = made_by(l, name, &output);
-    const struct row row = row_of(l, name);
+    const struct lk_loop_row row = row_of(l, name);
     if (row.of && sum->biases < 2) {
         sum->bias[sum->biases++] = row;
         return true;
@@ -256,7 +229,7 @@ static bool add_terms(struct loop *l, const char *name, struct sum *sum, int dep
 /* --- gates of a GRU ----------------------------------------------------------------------- */
 
 /* Which third of the columns of a value a Slice takes; -1: none. */
-static int find_third(const struct loop *l, const struct lk_onnx_node *node)
+static int find_third(const struct lk_loop *l, const struct lk_onnx_node *node)
 {
     const struct lk_onnx_tensor *list[3];
     int third = -1;
@@ -283,20 +256,20 @@ static int find_third(const struct loop *l, const struct lk_onnx_node *node)
 }
 
 /* Gate of a value: a third of what is computed of x, or of the state. */
-static bool is_gate(struct loop *l, const char *name, int *gate, bool *is_given)
+static bool is_gate(struct lk_loop *l, const char *name, int *gate, bool *is_given)
 {
     int output;
     const struct lk_onnx_node *node = made_by(l, name, &output);
     const bool splits = is_op(node, "Split", 1) && node->output_count == 3 &&
                         (say(node, "axis", 0) == 1 || say(node, "axis", 0) == -1) &&
                         node->input_count == 1 && !lk_onnx_find_attribute(node, "split");
-    struct sum sum = {0};
+    struct lk_loop_sum sum = {0};
     *gate = splits ? output : is_op(node, "Slice", 4) ? find_third(l, node) : -1;
     if (*gate < 0 || !add_terms(l, node->inputs[0], &sum, 2) || !sum.w == !sum.r ||
         sum.biases > 1)
         return false;
     *is_given = sum.w != NULL;
-    struct sum *known = *is_given ? &l->given : &l->carried;
+    struct lk_loop_sum *known = *is_given ? &l->given : &l->carried;
     if ((known->w && known->w != sum.w) || (known->r && known->r != sum.r))
         return false;
     *known = sum;
@@ -304,7 +277,7 @@ static bool is_gate(struct loop *l, const char *name, int *gate, bool *is_given)
 }
 
 /* function(gate of x + gate of the state), where the latter may be times `by`. */
-static bool is_function(struct loop *l, const char *name, const char *function, int wanted,
+static bool is_function(struct lk_loop *l, const char *name, const char *function, int wanted,
                         const char **by)
 {
     int output, gate;
@@ -331,7 +304,7 @@ static bool is_function(struct loop *l, const char *name, const char *function, 
 }
 
 /* z state + (1 - z) tanh(...), with the reset behind the product. */
-static bool is_gru(struct loop *l, const char *name)
+static bool is_gru(struct lk_loop *l, const char *name)
 {
     int output;
     const char *reset = NULL;
@@ -356,7 +329,7 @@ static bool is_gru(struct loop *l, const char *name)
     return false;
 }
 
-static bool is_rnn(struct loop *l, const char *name)
+static bool is_rnn(struct lk_loop *l, const char *name)
 {
     int output;
     const struct lk_onnx_node *node = made_by(l, name, &output);
@@ -370,7 +343,7 @@ static bool is_rnn(struct loop *l, const char *name)
 
 /* What is carried: a counter from 0 on, the state, and what never changes. One output has the
  * states of all steps. */
-static bool find_carried(struct loop *l)
+static bool find_carried(struct lk_loop *l)
 {
     const int carried = l->node->input_count - 2;
     l->counter = l->state = -1;
@@ -400,14 +373,14 @@ static bool find_carried(struct loop *l)
     return l->state >= 0 && is_zero(l->file, l->node->inputs[l->state]);
 }
 
-static bool has_shapes(struct loop *l)
+static bool has_shapes(struct lk_loop *l)
 {
     const struct lk_onnx_tensor *w = l->given.w, *r = l->gates == 3 ? l->carried.r : l->given.r;
     bool fits = l->x && w && r && w->type == LK_ONNX_FLOAT && r->type == LK_ONNX_FLOAT &&
                 r->dim[0] == l->units && r->dim[1] == l->gates * l->units &&
                 w->dim[1] == l->gates * l->units;
     for (int i = 0; i < 2; i++) {
-        const struct sum *s = i == 0 ? &l->given : &l->carried;
+        const struct lk_loop_sum *s = i == 0 ? &l->given : &l->carried;
         for (int b = 0; b < s->biases; b++)
             fits &=
                 s->bias[b].of->type == LK_ONNX_FLOAT && s->bias[b].count == l->gates * l->units;
@@ -415,7 +388,7 @@ static bool has_shapes(struct loop *l)
     return fits;
 }
 
-static bool recognize(struct loop *l)
+bool lk_loop_recognize(struct lk_loop *l)
 {
     const struct lk_onnx_attribute *body = lk_onnx_find_attribute(l->node, "body");
     const struct lk_onnx_tensor *steps = find_constant(l->file, l->node->inputs[0]);
@@ -441,168 +414,7 @@ static bool recognize(struct loop *l)
                 : NULL;
         l->units = r && r->rank == 2 ? r->dim[0] : l->units;
     }
-    l->given = l->carried = (struct sum){0};
+    l->given = l->carried = (struct lk_loop_sum){0};
     l->x = NULL;
     return l->units > 0 && is_gru(l, states) && has_shapes(l);
-}
-
-/* --- what it becomes ---------------------------------------------------------------------- */
-
-static enum lk_status new_tensor(struct loop *l, const char *role, enum lk_onnx_type type,
-                                 struct lk_onnx_tensor *made)
-{
-    void *memory, *name;
-    const size_t length = strlen(l->node->outputs[l->node->output_count - 1]) + 16;
-    made->count = 1;
-    for (int i = 0; i < made->rank; i++)
-        made->count *= made->dim[i];
-    made->type = type;
-    LK_TRY(
-        lk_arena_allocate(l->arena, (size_t)made->count * lk_onnx_type_bytes(type), &memory));
-    LK_TRY(lk_arena_allocate(l->arena, length, &name));
-    snprintf(name, length, "%s/%s", l->node->outputs[l->node->output_count - 1], role);
-    made->data = memory;
-    made->name = name;
-    return LK_OK;
-}
-
-/* [1, columns, rows] of a matrix [rows, columns]. */
-static enum lk_status turn(struct loop *l, const char *role, const struct lk_onnx_tensor *from,
-                           struct lk_onnx_tensor *made)
-{
-    *made = (struct lk_onnx_tensor){.rank = 3, .dim = {1, from->dim[1], from->dim[0]}};
-    LK_TRY(new_tensor(l, role, LK_ONNX_FLOAT, made));
-    float *to = (float *)(uintptr_t)made->data;
-    for (int64_t c = 0; c < from->dim[1]; c++)
-        for (int64_t r = 0; r < from->dim[0]; r++)
-            *to++ = (float)lk_onnx_real(from, r * from->dim[1] + c);
-    return LK_OK;
-}
-
-static enum lk_status join_biases(struct loop *l, struct lk_onnx_tensor *made)
-{
-    const int64_t each = l->gates * l->units;
-    *made = (struct lk_onnx_tensor){.rank = 2, .dim = {1, 2 * each}};
-    LK_TRY(new_tensor(l, "B", LK_ONNX_FLOAT, made));
-    float *to = (float *)(uintptr_t)made->data;
-    memset(to, 0, 2 * (size_t)each * sizeof *to);
-    for (int b = 0; b < l->given.biases; b++)
-        for (int64_t i = 0; i < each; i++)
-            to[b * each + i] =
-                (float)lk_onnx_real(l->given.bias[b].of, l->given.bias[b].first + i);
-    for (int64_t i = 0; l->carried.biases && i < each; i++)
-        to[each + i] = (float)lk_onnx_real(l->carried.bias[0].of, l->carried.bias[0].first + i);
-    return LK_OK;
-}
-
-/* A Squeeze of one axis, said as the file's operators do. */
-static enum lk_status add_squeeze(struct loop *l, const char *from, const char *to,
-                                  const struct lk_onnx_tensor *axis, struct lk_onnx_node *made)
-{
-    void *memory;
-    const bool is_old = l->file->operators < 13;
-    LK_TRY(lk_arena_allocate(l->arena, 3 * sizeof(char *) + sizeof(struct lk_onnx_attribute),
-                             &memory));
-    const char **names = memory;
-    struct lk_onnx_attribute *axes = (struct lk_onnx_attribute *)(names + 3);
-    names[0] = from;
-    names[1] = axis->name;
-    names[2] = to;
-    *axes = (struct lk_onnx_attribute){
-        .name = "axes", .kind = LK_ONNX_INTEGERS, .integers = axis->data, .count = 1};
-    *made = (struct lk_onnx_node){.name = l->node->name,
-                                  .op = "Squeeze",
-                                  .domain = "",
-                                  .inputs = names,
-                                  .outputs = names + 2,
-                                  .input_count = is_old ? 1 : 2,
-                                  .output_count = 1,
-                                  .attributes = axes,
-                                  .attribute_count = is_old};
-    return LK_OK;
-}
-
-/* The nodes and constants that a loop becomes: the operator, and its outputs without the axis
- * of directions. */
-static enum lk_status rewrite(struct loop *l, struct lk_onnx_node *nodes,
-                              struct lk_onnx_tensor *constants)
-{
-    static const char *const operators[] = {NULL, "RNN", NULL, "GRU"};
-    void *memory;
-    const int last = l->node->output_count - 1;
-    const struct lk_onnx_tensor *r = l->gates == 3 ? l->carried.r : l->given.r;
-    LK_TRY(turn(l, "W", l->given.w, &constants[0]));
-    LK_TRY(turn(l, "R", r, &constants[1]));
-    LK_TRY(join_biases(l, &constants[2]));
-    for (int i = 0; i < 2; i++) { /* axes of [t, 1, n, c] and of [1, n, c]; and their names */
-        constants[3 + i] = (struct lk_onnx_tensor){.rank = 1, .dim = {1}};
-        LK_TRY(new_tensor(l, i ? "all" : "last", LK_ONNX_INT64, &constants[3 + i]));
-        lk_onnx_put_integer(&constants[3 + i], 0, i);
-    }
-    LK_TRY(lk_arena_allocate(
-        l->arena, 8 * sizeof(char *) + 2 * sizeof(struct lk_onnx_attribute), &memory));
-    const char **names = memory;
-    struct lk_onnx_attribute *said = (struct lk_onnx_attribute *)(names + 8);
-    names[0] = l->x;
-    for (int i = 0; i < 3; i++)
-        names[1 + i] = constants[i].name;
-    for (int i = 0; i < 2; i++) {
-        struct lk_onnx_tensor name = {.rank = 1, .dim = {1}};
-        LK_TRY(new_tensor(l, i ? "Y_h" : "Y", LK_ONNX_BOOL, &name));
-        names[4 + i] = name.name;
-    }
-    names[6] = l->function;
-    said[0] = (struct lk_onnx_attribute){
-        .name = "hidden_size", .kind = LK_ONNX_INTEGER, .integer = l->units};
-    said[1] =
-        l->gates == 3
-            ? (struct lk_onnx_attribute){.name = "linear_before_reset",
-                                         .kind = LK_ONNX_INTEGER,
-                                         .integer = 1}
-            : (struct lk_onnx_attribute){
-                  .name = "activations", .kind = LK_ONNX_TEXTS, .texts = names + 6, .count = 1};
-    LK_TRY(add_squeeze(l, names[4], l->node->outputs[last], &constants[4], &nodes[1]));
-    LK_TRY(add_squeeze(l, names[5], l->node->outputs[l->state - 2], &constants[3], &nodes[2]));
-    nodes[0] = (struct lk_onnx_node){.name = l->node->name,
-                                     .op = operators[l->gates],
-                                     .domain = "",
-                                     .inputs = names,
-                                     .outputs = names + 4,
-                                     .input_count = 4,
-                                     .output_count = 2,
-                                     .attributes = said,
-                                     .attribute_count = 2};
-    return LK_OK;
-}
-
-enum lk_status lk_onnx_join_loops(struct lk_arena *arena, struct lk_onnx_graph *graph)
-{
-    void *memory;
-    int loops = 0, count = 0;
-    for (int n = 0; n < graph->node_count; n++)
-        loops += strcmp(graph->nodes[n].op, "Loop") == 0;
-    if (loops == 0)
-        return LK_OK;
-    const struct lk_onnx_graph file = *graph;
-    LK_TRY(lk_arena_allocate(
-        arena, (size_t)(file.node_count + ADDED_NODES * loops) * sizeof *file.nodes, &memory));
-    struct lk_onnx_node *nodes = memory;
-    LK_TRY(lk_arena_allocate(
-        arena, (size_t)(file.constant_count + ADDED_CONSTANTS * loops) * sizeof *file.constants,
-        &memory));
-    struct lk_onnx_tensor *constants = memory;
-    memcpy(constants, file.constants, (size_t)file.constant_count * sizeof *constants);
-    graph->nodes = nodes;
-    graph->constants = constants;
-    for (int n = 0; n < file.node_count; n++) {
-        struct loop l = {.arena = arena, .file = &file, .node = &file.nodes[n]};
-        nodes[count++] = file.nodes[n];
-        if (!is_op(l.node, "Loop", 3) || *l.node->domain || !recognize(&l))
-            continue;
-        LK_TRY(rewrite(&l, &nodes[count - 1], &constants[graph->constant_count]));
-        graph->constant_count += ADDED_CONSTANTS;
-        count += ADDED_NODES;
-    }
-    graph->node_count = count;
-    return LK_OK;
 }
