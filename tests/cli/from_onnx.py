@@ -77,7 +77,7 @@ class OnnxTest(RecordedTest):
 
 class Computes(OnnxTest):
     def test_recurrent_models_of_other_programs(self):
-        for name in 'torch_gru', 'keras_lstm':
+        for name in 'torch_gru', 'keras_lstm', 'keras_gru', 'keras_rnn':
             self.compare(MODELS, name)
 
     def test_samples_between_time_steps_and_channels(self):
@@ -139,6 +139,30 @@ class Computes(OnnxTest):
             self.compare(self.folder, name)
 
 
+class Trains(OnnxTest):
+    def test_steps_are_those_of_pytorch(self):
+        """All weights of layers are trained, norms and attention among them."""
+        for name, more in (('images', ['--pipeline', 'normalize -1..1']), ('texts', [])):
+            place = f'{MODELS}/steps_{name}'
+            self.run_program('import', place + '.onnx', '-o', name)
+            with open(self.path(name + '/model.yaml')) as file:
+                text = file.read()
+            end = re.search(r'^output:\n  _y: (.*)\n', text, re.M)
+            self.put('trained.yaml', text.replace(end[0], (
+                f'  - {{name: p, from: {end[1]}, softmax: }}\noutput:\n  _y: p\n')))
+            self.run_program('train', 'trained.yaml', '--weights',
+                             name + '/weights.safetensors', '--data',
+                             f'npy:{place}.x.npy,{place}.c.npy', '--batch-size', '16',
+                             '--steps', '5', '--optimizer', 'sgd', '--lr', '0.25', '--run',
+                             name + '_run', '--no-progress', *more)
+            losses = npy.read(place + '.losses.npy')[1]
+            self.assertLess(losses[-1], losses[0])
+            found = [e['loss'] for e in self.events(name + '_run', 'step')]
+            self.assertEqual(len(found), len(losses))
+            for mine, theirs in zip(found, losses):
+                self.assertAlmostEqual(mine, theirs, delta=2e-5)
+
+
 class Refusals(OnnxTest):
     def test_what_is_not_supported(self):
         for nodes, said in (
@@ -162,6 +186,38 @@ class Refusals(OnnxTest):
                 ([node('Shape', ['x'], ['y'])], "output 'y' is not computed"),
                 ([node('Relu', ['x'], ['z'])], "no node makes output 'y'")):
             self.refuse(said, model(nodes))
+
+    @unittest.skipUnless(importlib.util.find_spec('onnx'), 'needs onnx')
+    def test_loops_that_compute_something_else(self):
+        """Fewer steps than the sequence has; 2 - z in place of 1 - z; a state from ones."""
+        import numpy
+        import onnx
+
+        def put(graph, name, number):
+            for constant in graph.initializer:
+                if constant.name == name:
+                    old = onnx.numpy_helper.to_array(constant)
+                    constant.CopyFrom(onnx.numpy_helper.from_array(
+                        numpy.full_like(old, number), name))
+                    return
+            self.fail(f'no constant {name}')
+
+        for what, said in (('steps', '(GRU): lengths are expected'), ('one', '(Loop)'),
+                           ('state', '(Loop)')):
+            model = onnx.load(f'{MODELS}/keras_gru.onnx')
+            loop, = [n for n in model.graph.node if n.op_type == 'Loop']
+            body, = [a.g for a in loop.attribute if a.name == 'body']
+            if what == 'steps':
+                put(model.graph, loop.input[0], 9)
+            elif what == 'one':
+                put(body, [n.input[0] for n in body.node if n.op_type == 'Sub'][0], 2)
+            else:
+                begin, = [n for n in model.graph.node if n.output[0] in loop.input and
+                          n.op_type == 'Expand']
+                begin.input[0] = 'ones'
+                model.graph.initializer.append(onnx.numpy_helper.from_array(
+                    numpy.ones((), numpy.float32), 'ones'))
+            self.refuse(said, model.SerializeToString())
 
     def test_shapes_that_lie(self):
         for values, said in (([0, 5, 5], 'another number of them'), ([2, -1], 'stay the batch'),

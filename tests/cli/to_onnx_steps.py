@@ -107,10 +107,10 @@ def arrays():
 @unittest.skipUnless(importlib.util.find_spec('onnxruntime') and
                      importlib.util.find_spec('onnx'), 'needs onnx and onnxruntime')
 class Steps(ProgramTest):
-    def train(self, text, data):
+    def train(self, text, data, *more):
         self.put('m.yaml', text)
         self.run_program('train', 'm.yaml', '--data', data, '--batch-size', '16', '--steps',
-                         '2', '--run', 'run', '--no-progress', timeout=900)
+                         '2', '--run', 'run', '--no-progress', *more, timeout=900)
 
     def texts(self):
         words = random.Random(3)
@@ -191,6 +191,33 @@ class Steps(ProgramTest):
         # the third reads a relu
         self.assertEqual(kinds[1].count('BatchNormalization'), 1)
         self.assertEqual(kinds[0].count('Conv'), kinds[1].count('Conv'))
+
+    def test_pixels_of_presets(self):
+        """What normalize does is in the graph; read again, it is few layers."""
+        numbers = random.Random(5)
+        pixels = [numbers.randrange(256) for _ in range(16 * 12 * 12 * 3)]
+        npy.write(self.path('images.npy'), '|u1', [16, 12, 12, 3], pixels)
+        npy.write(self.path('labels.npy'), '<i4', [16], [i % 10 for i in range(16)])
+        for preset, more in (('torchvision', 1), ('keras-tf', 1), ('keras-caffe', 5)):
+            self.train(PIXELS.replace('28, 28, 1', '12, 12, 3'),
+                       'npy:images.npy,labels.npy', '--pipeline', f'normalize {preset}',
+                       '--fresh')
+            given = {'image': ('|u1', [16, 12, 12, 3], pixels)}
+            self.check(given, None, '--preprocess')
+            layers = []
+            for options in [], ['--preprocess']:
+                self.run_program('export', 'run', '-o', 'm.onnx', '--force', *options)
+                said = self.run_program('import', 'm.onnx', '-o', 'back', '--force').stdout
+                layers.append(int(re.search(r'(\d+) layers', said)[1]))
+            self.assertEqual(layers[1], layers[0] + more, preset)
+            floats = self.path('floats.npy')
+            npy.write(floats, '<f4', [16, 12, 12, 3], pixels)
+            for model, x in (('run', 'images.npy'), ('back', 'floats.npy')):
+                self.run_program('run', model, '--input', f'image={x}', '--output', model +
+                                 '_values', '--force')
+            ours, theirs = (npy.read(self.path(f'{m}_values/softmax_1.npy'))[1]
+                            for m in ('run', 'back'))
+            self.assertLess(max(abs(a - b) for a, b in zip(ours, theirs)), 1e-4, preset)
 
 
 if __name__ == '__main__':

@@ -35,7 +35,7 @@ HALLS = {
     "io": [[""], ["hdf5", "image", "onnx", "records"], ["arrays"]],
     "model": [["yaml"], [""], ["checkpoint", "place", "text"], ["foreign", "zoo"], ["import"],
               ["keras", "onnx", "onnx_export"], ["keras_layers", "onnx_arrays",
-               "onnx_operators"], ["onnx_layers", "onnx_samples"]],
+               "onnx_loops", "onnx_operators"], ["onnx_layers", "onnx_samples"]],
     "ops": [[""], ["arrange", "array", "attention", "norm", "probe", "recurrent", "sequence",
                    "weighted"]],
     "products": [["kernel"], ["direct", "library", "planes"], ["gpu"], ["matrix", "winograd"],

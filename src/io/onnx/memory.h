@@ -6,6 +6,8 @@
 #include "io/onnx/onnx.h"
 #include <onnx.pb-c.h>
 
+enum { LK_ONNX_MOST_BODIES = 64 };
+
 struct lk_onnx_memory {
     struct lk_arena arena;
     LkOnnx__Model *model;   /* its messages have the texts and numbers; NULL: of a tensor */
@@ -13,6 +15,9 @@ struct lk_onnx_memory {
     const char *path;       /* of the file; borrowed while it is read */
     char *folder;           /* that it lies in, without links; NULL: not asked for yet */
     size_t taken, most;     /* bytes that protobuf-c has, and may have */
+    LkOnnx__Graph *bodies[LK_ONNX_MOST_BODIES]; /* of loops */
+    int body_count;
+    bool is_inside; /* a body is read, whose own ones stay unread */
 };
 
 /* Makes a tensor of a message, without copying numbers that can be used as they are.
@@ -28,5 +33,10 @@ LK_MUST_CHECK enum lk_status lk_onnx_make_tensor(struct lk_onnx_memory *memory,
 LK_MUST_CHECK enum lk_status lk_onnx_read_outside(struct lk_onnx_memory *memory,
                                                   const char *location, int64_t offset,
                                                   size_t bytes, const void **data);
+
+/* Refuses a model of far too many nodes or constants by its bytes alone. What is malformed is
+ * left to protobuf-c. fails: LK_E_UNSUPPORTED */
+LK_MUST_CHECK enum lk_status lk_onnx_check_counts(const char *path, const void *data,
+                                                  size_t bytes);
 
 #endif

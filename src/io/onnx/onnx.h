@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LK_ONNX_AXES = 8, LK_ONNX_MOST_NODES = 100000 };
+enum { LK_ONNX_AXES = 8, LK_ONNX_MOST_NODES = 1 << 15 };
 
 /* Types of elements, with the numbers that files have for them. */
 enum lk_onnx_type {
@@ -65,6 +65,7 @@ struct lk_onnx_attribute {
     const int64_t *integers;  /* [count] */
     const char *const *texts; /* [count] */
     int count;
+    const struct lk_onnx_graph *graph; /* the body of a Loop; NULL: of others, unread */
 };
 
 /* An input "" is left out. */

@@ -51,11 +51,14 @@ static enum lk_status unpack(struct lk_onnx_memory *memory, bool is_model)
     ProtobufCAllocator allocator = {take, give_back, memory};
     LK_TRY(lk_file_read(memory->path, most_file_bytes, &bytes, &count));
     memory->most = bound(count);
-    if (is_model)
+    const enum lk_status status =
+        is_model ? lk_onnx_check_counts(memory->path, bytes, count) : LK_OK;
+    if (is_model && status == LK_OK)
         memory->model = lk_onnx__model__unpack(&allocator, count, bytes);
-    else
+    else if (!is_model)
         memory->tensor = lk_onnx__tensor__unpack(&allocator, count, bytes);
     free(bytes);
+    LK_TRY(status);
     if (!is_model)
         return memory->tensor ? LK_OK
                               : lk_fail(LK_E_DATA, "'%s' is no tensor of ONNX", memory->path);
@@ -144,6 +147,34 @@ static enum lk_status read_attribute(struct lk_onnx_memory *memory,
     return LK_OK;
 }
 
+static enum lk_status read_parts(struct lk_onnx_memory *memory, const LkOnnx__Graph *graph,
+                                 struct lk_onnx_graph *made);
+
+/* Loops inside of a body stay unread, so that nothing is nested deeper; so do bodies beyond as
+ * many as there is room for. */
+static enum lk_status read_body(struct lk_onnx_memory *memory, const LkOnnx__Attribute *from,
+                                struct lk_onnx_attribute *made)
+{
+    ProtobufCAllocator allocator = {take, give_back, memory};
+    struct lk_onnx_graph *graph;
+    if (memory->is_inside || memory->body_count == LK_ONNX_MOST_BODIES)
+        return LK_OK;
+    LkOnnx__Graph *body = lk_onnx__graph__unpack(&allocator, from->graph.len, from->graph.data);
+    if (!body)
+        return lk_fail(LK_E_DATA,
+                       "%s: the body of a loop is no graph, or one of absurdly many "
+                       "parts",
+                       memory->path);
+    memory->bodies[memory->body_count++] = body;
+    LK_TRY(list(memory, 1, sizeof *graph, &graph));
+    *graph = (struct lk_onnx_graph){.name = ""};
+    memory->is_inside = true;
+    const enum lk_status status = read_parts(memory, body, graph);
+    memory->is_inside = false;
+    made->graph = graph;
+    return status;
+}
+
 static enum lk_status read_node(struct lk_onnx_memory *memory, const LkOnnx__Node *from,
                                 struct lk_onnx_node *made)
 {
@@ -157,8 +188,11 @@ static enum lk_status read_node(struct lk_onnx_memory *memory, const LkOnnx__Nod
                                   .output_count = (int)from->n_output,
                                   .attribute_count = (int)from->n_attribute};
     LK_TRY(list(memory, from->n_attribute, sizeof *attributes, &attributes));
-    for (size_t i = 0; i < from->n_attribute; i++)
+    for (size_t i = 0; i < from->n_attribute; i++) {
         LK_TRY(read_attribute(memory, from->attribute[i], made->name, &attributes[i]));
+        if (from->attribute[i]->has_graph && strcmp(made->op, "Loop") == 0)
+            LK_TRY(read_body(memory, from->attribute[i], &attributes[i]));
+    }
     made->attributes = attributes;
     return LK_OK;
 }
@@ -201,12 +235,9 @@ static enum lk_status read_ports(struct lk_onnx_memory *memory, size_t count,
     return LK_OK;
 }
 
-static enum lk_status check_counts(const struct lk_onnx_memory *memory)
+static enum lk_status check_parts(const struct lk_onnx_memory *memory)
 {
     const LkOnnx__Graph *graph = memory->model->graph;
-    if (graph->n_node > LK_ONNX_MOST_NODES || graph->n_initializer > LK_ONNX_MOST_NODES)
-        return lk_fail(LK_E_UNSUPPORTED, "%s: %zu nodes and %zu constants, expected at most %d",
-                       memory->path, graph->n_node, graph->n_initializer, LK_ONNX_MOST_NODES);
     if (graph->n_sparse_initializer || memory->model->n_function)
         return lk_fail(LK_E_UNSUPPORTED,
                        "%s: sparse constants and functions of its own are not supported",
@@ -214,22 +245,11 @@ static enum lk_status check_counts(const struct lk_onnx_memory *memory)
     return LK_OK;
 }
 
-static enum lk_status read_graph(struct lk_onnx_memory *memory, struct lk_onnx_graph *made)
+static enum lk_status read_parts(struct lk_onnx_memory *memory, const LkOnnx__Graph *graph,
+                                 struct lk_onnx_graph *made)
 {
-    const LkOnnx__Model *model = memory->model;
-    const LkOnnx__Graph *graph = model->graph;
     struct lk_onnx_node *nodes;
     struct lk_onnx_tensor *constants;
-    LK_TRY(check_counts(memory));
-    *made = (struct lk_onnx_graph){.name = text_or(graph->name, ""),
-                                   .producer = text_or(model->producer, ""),
-                                   .version = model->ir_version,
-                                   .node_count = (int)graph->n_node,
-                                   .constant_count = (int)graph->n_initializer};
-    for (size_t i = 0; i < model->n_operator_set; i++)
-        if (!*text_or(model->operator_set[i]->domain, "") ||
-            strcmp(model->operator_set[i]->domain, "ai.onnx") == 0)
-            made->operators = model->operator_set[i]->version;
     LK_TRY(list(memory, graph->n_node, sizeof *nodes, &nodes));
     LK_TRY(list(memory, graph->n_initializer, sizeof *constants, &constants));
     for (size_t i = 0; i < graph->n_node; i++)
@@ -237,10 +257,26 @@ static enum lk_status read_graph(struct lk_onnx_memory *memory, struct lk_onnx_g
     for (size_t i = 0; i < graph->n_initializer; i++)
         LK_TRY(lk_onnx_make_tensor(memory, graph->initializer[i], "", &constants[i]));
     made->nodes = nodes;
+    made->node_count = (int)graph->n_node;
     made->constants = constants;
+    made->constant_count = (int)graph->n_initializer;
     LK_TRY(read_ports(memory, graph->n_input, graph->input, &made->inputs, &made->input_count));
     return read_ports(memory, graph->n_output, graph->output, &made->outputs,
                       &made->output_count);
+}
+
+static enum lk_status read_graph(struct lk_onnx_memory *memory, struct lk_onnx_graph *made)
+{
+    const LkOnnx__Model *model = memory->model;
+    LK_TRY(check_parts(memory));
+    *made = (struct lk_onnx_graph){.name = text_or(model->graph->name, ""),
+                                   .producer = text_or(model->producer, ""),
+                                   .version = model->ir_version};
+    for (size_t i = 0; i < model->n_operator_set; i++)
+        if (!*text_or(model->operator_set[i]->domain, "") ||
+            strcmp(model->operator_set[i]->domain, "ai.onnx") == 0)
+            made->operators = model->operator_set[i]->version;
+    return read_parts(memory, model->graph, made);
 }
 
 /* A model, or where `tensor` is given that alone. */
@@ -279,6 +315,8 @@ void lk_onnx_clear(struct lk_onnx_file *file)
     if (!file->memory)
         return;
     ProtobufCAllocator allocator = {take, give_back, file->memory};
+    for (int i = 0; i < file->memory->body_count; i++)
+        lk_onnx__graph__free_unpacked(file->memory->bodies[i], &allocator);
     if (file->memory->model)
         lk_onnx__model__free_unpacked(file->memory->model, &allocator);
     if (file->memory->tensor)

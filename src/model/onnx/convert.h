@@ -40,6 +40,12 @@ LK_MUST_CHECK enum lk_status lk_onnx_put_first(struct lk_onnx_draft *draft,
                                                const struct lk_onnx_value *x,
                                                struct lk_onnx_value *made);
 
+/* Makes of loops over time steps, as converters write Keras's GRU and SimpleRNN, the operators
+ * that say the same; `graph` gets lists of nodes and constants in the arena.
+ * In src/model/onnx_loops. */
+LK_MUST_CHECK enum lk_status lk_onnx_join_loops(struct lk_arena *arena,
+                                                struct lk_onnx_graph *graph);
+
 /* Makes a Gather read tokens of an input where it reads what nodes make of them, if that is the
  * same for all tokens that its table has. In src/model/onnx_samples. */
 LK_MUST_CHECK enum lk_status lk_onnx_join_tokens(struct lk_onnx_draft *draft);

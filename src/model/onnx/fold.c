@@ -101,11 +101,12 @@ static enum lk_status give_shaped(struct lk_onnx_draft *draft, const struct lk_o
 
 static enum lk_status fold_reshape(struct lk_onnx_draft *draft, const struct lk_onnx_tensor *x)
 {
-    int64_t dim[LK_ONNX_AXES], rest = 1;
+    int64_t dim[LK_ONNX_AXES], zeros, rest = 1;
     int count, open = -1;
     LK_TRY(lk_onnx_numbers(draft, "shape", 1, LK_ONNX_AXES, dim, &count));
+    LK_TRY(lk_onnx_say_integer(draft, "allowzero", 0, &zeros));
     for (int i = 0; i < count; i++) {
-        if (dim[i] == 0 && i < x->rank)
+        if (dim[i] == 0 && i < x->rank && !zeros)
             dim[i] = x->dim[i];
         if (dim[i] == -1 && open < 0)
             open = i;

@@ -40,14 +40,17 @@ enum lk_status lk_onnx_find_needed(struct lk_onnx_draft *draft)
 
 /* --- inputs ------------------------------------------------------------------------------ */
 
-/* Whether a node changes an image's numbers alone, all alike or those of each channel, where
- * the channels come last. */
+/* Whether a node changes an image's numbers alone, all alike or those of each channel, or the
+ * order of channels, where these come last. */
 static bool scales_last(const struct lk_onnx_draft *draft, const struct lk_onnx_node *node,
                         int64_t channels)
 {
     static const char *const known[] = {"Mul", "Div", "Add", "Sub"};
+    const struct lk_onnx_attribute *axis = lk_onnx_find_attribute(node, "axis");
     if (strcmp(node->op, "Cast") == 0)
         return true;
+    if (strcmp(node->op, "Gather") == 0) /* channels in another order */
+        return axis && (axis->integer == 3 || axis->integer == -1);
     for (int k = 0; k < LK_COUNT(known); k++) {
         const struct lk_onnx_value *by =
             node->input_count == 2 ? lk_onnx_find(draft, node->inputs[1]) : NULL;
@@ -252,7 +255,9 @@ enum lk_status lk_onnx_make(const char *file, const struct lk_import_options *op
     LK_TRY(lk_onnx_read(file, &opened));
     struct lk_onnx_draft draft = {
         .where = file, .options = options, .file = &opened.graph, .made = made};
-    const enum lk_status status = make(&draft);
+    enum lk_status status = lk_onnx_join_loops(&draft.arena, &opened.graph);
+    if (status == LK_OK)
+        status = make(&draft);
     free(draft.inputs.bytes);
     free(draft.layers.bytes);
     lk_graph_destroy(draft.graph);

@@ -281,6 +281,32 @@ static enum lk_status split(struct lk_onnx_draft *draft)
     return LK_OK;
 }
 
+/* Some channels of an image, in any order. */
+static enum lk_status gather(struct lk_onnx_draft *draft)
+{
+    const struct lk_onnx_value *x;
+    struct lk_onnx_value settled, parts[LK_MOST_INPUTS];
+    const struct lk_onnx_tensor *which;
+    int64_t said;
+    int axis;
+    LK_TRY(lk_onnx_computed(draft, 0, &x));
+    LK_TRY(lk_onnx_constant(draft, 1, &which));
+    LK_TRY(lk_onnx_say_integer(draft, "axis", 0, &said));
+    LK_TRY(lk_onnx_axis(draft, said, x->rank, &axis));
+    if (x->rank != 4 || axis != (x->is_last ? 3 : 1) || !which || which->rank != 1 ||
+        which->count < 1 || which->count > LK_MOST_INPUTS)
+        return lk_onnx_fail(draft, "some channels of an image are expected");
+    LK_TRY(lk_onnx_settle(draft, x, &settled));
+    for (int i = 0; i < which->count; i++) {
+        const int64_t place = lk_onnx_integer(which, i);
+        const int64_t from = place < 0 ? place + settled.dim[axis] : place;
+        LK_TRY(cut(draft, &settled, axis, from, from + 1, &parts[i]));
+    }
+    if (which->count > 1)
+        LK_TRY(lk_onnx_add(draft, "concat", "axis=c", (int)which->count, parts, &parts[0]));
+    return lk_onnx_give(draft, 0, &parts[0]);
+}
+
 /* Of images, round height and width. */
 static enum lk_status pad(struct lk_onnx_draft *draft)
 {
@@ -324,6 +350,7 @@ const struct lk_onnx_operator lk_onnx_arrangements[] = {
     {"Concat", concat, LK_ONNX_KNOWS("axis")},
     {"Slice", slice, LK_ONNX_KNOWS("starts", "ends", "axes")},
     {"Split", split, LK_ONNX_KNOWS("axis", "split", "num_outputs")},
+    {"Gather", gather, LK_ONNX_KNOWS("axis")},
     {"Pad", pad, LK_ONNX_KNOWS("mode", "pads", "value")},
     {0},
 };

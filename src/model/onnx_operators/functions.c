@@ -212,19 +212,28 @@ static bool is_of_channels(const struct lk_onnx_value *x, const struct lk_onnx_t
     return true;
 }
 
-/* x scale + shift for each channel: a frozen batch_norm, whose averages are 0 and 1. */
+/* x scale + factor shift for each channel: a frozen batch_norm, whose averages are 0 and 1.
+ * NULL: 1, or 0. */
 static enum lk_status scale_channels(struct lk_onnx_draft *draft, const struct lk_onnx_value *x,
-                                     const struct lk_onnx_tensor *constant, bool is_scale,
-                                     double factor, struct lk_onnx_value *made)
+                                     const struct lk_onnx_tensor *scale,
+                                     const struct lk_onnx_tensor *shift, double factor,
+                                     struct lk_onnx_value *made)
 {
+    static const char *const params[] = {"gamma", "beta"};
+    const struct lk_onnx_tensor *numbers[] = {scale, shift};
     struct lk_onnx_value settled;
-    struct lk_onnx_tensor vector = *constant;
-    vector.rank = 1;
-    vector.dim[0] = vector.count;
     LK_TRY(lk_onnx_settle(draft, x, &settled));
     LK_TRY(lk_onnx_add_frozen(draft, "batch_norm", "epsilon=1e-12", &settled, made));
-    LK_TRY(lk_onnx_set(draft, made, is_scale ? "gamma" : "beta", &vector, true, factor));
-    LK_TRY(lk_onnx_set_all(draft, made, is_scale ? "beta" : "gamma", is_scale ? 0 : 1));
+    for (int i = 0; i < 2; i++) {
+        if (!numbers[i]) {
+            LK_TRY(lk_onnx_set_all(draft, made, params[i], i == 0));
+            continue;
+        }
+        struct lk_onnx_tensor vector = *numbers[i];
+        vector.rank = 1;
+        vector.dim[0] = vector.count;
+        LK_TRY(lk_onnx_set(draft, made, params[i], &vector, true, i == 0 ? 1 : factor));
+    }
     LK_TRY(lk_onnx_set_all(draft, made, "moving_mean", 0));
     return lk_onnx_set_all(draft, made, "moving_variance", 1);
 }
@@ -257,16 +266,21 @@ static enum lk_status with_constant(struct lk_onnx_draft *draft, const struct lk
     if (subtracts && is_left)
         LK_TRY(rescale(draft, -1, 0, x, &made));
     const double sign = subtracts && !is_left ? -1 : 1;
+    const struct lk_onnx_node *adds = NULL; /* what is added behind a scale is part of it */
+    const struct lk_onnx_tensor *shift =
+        is_scale ? lk_onnx_find_bias(draft, constant->count, &adds) : constant;
+    if (adds && !is_of_channels(x, shift) && (shift->count > 1 || shift->rank > x->rank))
+        adds = NULL, shift = NULL;
     if (constant->count == 1 && constant->rank <= x->rank) {
-        const double number = sign * lk_onnx_real(constant, 0);
-        LK_TRY(rescale(draft, is_scale ? number : 1, is_scale ? 0 : number, &made, &made));
+        const double by = is_scale ? lk_onnx_real(constant, 0) : 1;
+        LK_TRY(rescale(draft, by, shift ? sign * lk_onnx_real(shift, 0) : 0, &made, &made));
     } else if (is_of_channels(x, constant)) {
-        LK_TRY(scale_channels(draft, &made, constant, is_scale, sign, &made));
+        LK_TRY(scale_channels(draft, &made, is_scale ? constant : NULL, shift, sign, &made));
     } else {
         return lk_onnx_fail(draft, "of a constant one number, or one for each channel, is "
                                    "supported");
     }
-    return lk_onnx_give(draft, 0, &made);
+    return lk_onnx_give_sum(draft, adds, &made);
 }
 
 /* --- of two values ----------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ struct lk_norm_options {
     {.name = "epsilon",                                                                        \
      .kind = LK_OPTION_REAL,                                                                   \
      .offset = offsetof(struct lk_norm_options, epsilon),                                      \
-     .min = 1e-12,                                                                             \
+     .min = 1e-13,                                                                             \
      .max = 1,                                                                                 \
      .standard = "0.001",                                                                      \
      .help = "added to the variance"},                                                         \
