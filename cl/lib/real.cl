@@ -88,6 +88,8 @@ typedef __attribute__((aligned(REAL_BYTES))) V anywhere;
 #endif
 
 #define UNROLL _Pragma("unroll")
+/* For loops that gain nothing from unrolling, which then takes long to compile. */
+#define ROLLED _Pragma("unroll 1")
 #define INLINE static inline __attribute__((always_inline))
 /* Asks LLVM to use the CPU's widest registers. */
 #if defined(__has_attribute) && VECTOR > 1

@@ -6,7 +6,8 @@
 INLINE V tanh_of(V x)
 {
     const V most = (V)7.90531110763549805f;
-    const V v = x < -most ? -most : x > most ? most : x, q = v * v;
+    const V below_most = x > most ? most : x; /* one instruction each; of a NaN a NaN */
+    const V v = below_most < -most ? -most : below_most, q = v * v;
     V p = FMA(q, (V)-2.76076847742355e-16f, (V)2.00018790482477e-13f);
     p = FMA(p, q, (V)-8.60467152213735e-11f);
     p = FMA(p, q, (V)5.12229709037114e-08f);

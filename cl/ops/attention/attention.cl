@@ -30,7 +30,7 @@
  * With attention_keep, queries are not the first of the time steps but come `before` later.
  *
  * -D: DIM, VALUES: numbers of a head in q and k, in v. ROWS queries or keys are computed at
- * once, with AT_ONCE others. BLOCK: a multiple of AT_ONCE. UNROLLED: numbers of a row that a
+ * once, with AT_ONCE others. BLOCK: a multiple of 4. UNROLLED: numbers of a row that a
  * loop takes at once. CAUSAL: query t sees keys 0 .. t. LENGTHS: there are some. SELF: queries
  * and keys are the same time steps. SLICES, KEY_SLICES: the results of a head are
  * computed in so many slices (attention_keys: KEY_SLICES), each by a work-group of its own,
@@ -86,7 +86,7 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
     const struct span span = span_of(length, a->keys);
     const int here = at.from + a->before; /* the time step of the first query */
     const int end = CAUSAL ? min(span.most, here + ROWS) : span.most;
-    V kept[KEPT(DIM)], sum[ROWS * SLICE], w[ROWS * BLOCK], shrink[ROWS];
+    V kept[KEPT(DIM)], sum[ROWS * SLICE], w[ROWS * W_ROW], shrink[ROWS];
     struct softmax softmax[ROWS];
     const struct own x = own_rows(kept, DIM, q, at.from, a->queries - 1, scale);
     for (int i = 0; i < ROWS; i++)
@@ -97,7 +97,7 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
         const int count = min(BLOCK, end - j);
         multiply(w, x, DIM, k, j, count);
         for (int i = 0; i < ROWS; i++) {
-            V *of = w + i * BLOCK;
+            V *of = w + i * W_ROW;
             const I keys = keys_of(length, here + i);
             if (j + count > (CAUSAL ? min(span.least, here + i + 1) : span.least))
                 shrink[i] = add_block(softmax + i, of, j, count, keys, 1);

@@ -60,7 +60,7 @@ BODY void query_rows(struct ids at, struct head h, struct rows y, __global S *dq
     const int last = a->queries - 1,
               end = CAUSAL ? min(h.span.most, at.from + ROWS) : h.span.most;
     V kept_x[KEPT(DIM)], kept_g[KEPT(VALUES)], dx[ROWS * SLICE];
-    V w[ROWS * BLOCK], dw[ROWS * BLOCK], dot[ROWS], shrink[ROWS];
+    V w[ROWS * W_ROW], dw[ROWS * W_ROW], dot[ROWS], shrink[ROWS];
     const struct own x = own_rows(kept_x, DIM, h.q, at.from, last, scale);
     const struct own g = own_rows(kept_g, VALUES, h.dy, at.from, last, 1);
     for (int i = 0; i < ROWS; i++) {
@@ -77,11 +77,11 @@ BODY void query_rows(struct ids at, struct head h, struct rows y, __global S *dq
             const int t = min(at.from + i, last);
             const V most = h.saved[t * 2 * PARTS], root = h.saved[(t * 2 + 1) * PARTS];
             const I keys = keys_of(h.length, t);
-            drop_keys(dw + i * BLOCK, at, t, j, count);
+            drop_keys(dw + i * W_ROW, at, t, j, count);
             for (int u = 0; u < count; u++) {
-                const V p = power(w[i * BLOCK + u] - most) * root;
-                const V ds = p * (dw[i * BLOCK + u] * h.keep - dot[i]);
-                w[i * BLOCK + u] = SEES(j + u, keys) ? ds : (V)(0);
+                const V p = power(w[i * W_ROW + u] - most) * root;
+                const V ds = p * (dw[i * W_ROW + u] * h.keep - dot[i]);
+                w[i * W_ROW + u] = SEES(j + u, keys) ? ds : (V)(0);
             }
         }
         gather_block(dx, w, shrink, SLICE, slice_of(h.k, at, SLICE), j, count, h.length,
@@ -120,7 +120,7 @@ struct results {
 };
 
 /* Of query t and the ROWS keys: turns scores w into ds and dy . v, dw, into p, a number each
- * BLOCK; what is dropped or hidden becomes 0. */
+ * W_ROW; what is dropped or hidden becomes 0. */
 INLINE void weigh_keys(V *w, V *dw, struct ids at, struct head h, int t)
 {
     const V most = h.saved[t * 2 * PARTS], root = h.saved[(t * 2 + 1) * PARTS];
@@ -133,15 +133,15 @@ INLINE void weigh_keys(V *w, V *dw, struct ids at, struct head h, int t)
     UNROLL for (int i = 0; i < ROWS; i++)
     {
         const I sees = SEES(at.from + i, keys) && counts;
-        const V p = power(w[i * BLOCK] - most) * root;
-        V dp = dw[i * BLOCK] * h.keep, of_v = p;
+        const V p = power(w[i * W_ROW] - most) * root;
+        V dp = dw[i * W_ROW] * h.keep, of_v = p;
 #if DROP
         const I is_kept = pick(kept, (ROWS == 4 ? 0 : at.from % 4) + i);
         dp = is_kept ? dp : (V)(0);
         of_v = is_kept ? p : (V)(0);
 #endif
-        w[i * BLOCK] = sees ? p * (dp - dot) : (V)(0);
-        dw[i * BLOCK] = sees ? of_v : (V)(0);
+        w[i * W_ROW] = sees ? p * (dp - dot) : (V)(0);
+        dw[i * W_ROW] = sees ? of_v : (V)(0);
     }
 }
 
@@ -153,7 +153,7 @@ BODY void key_rows(struct ids at, struct head h, struct results to, real scale,
     const int least = SELF ? h.span.least : a->queries;
     V kept_x[KEPT(DIM)], kept_g[KEPT(VALUES)];
     V dx[ROWS * KEY_SLICE], dg[ROWS * VALUE_SLICE];
-    V w[ROWS * BLOCK], dw[ROWS * BLOCK], shrink[ROWS];
+    V w[ROWS * W_ROW], dw[ROWS * W_ROW], shrink[ROWS];
     const struct own x = own_rows(kept_x, DIM, h.k, at.from, last, scale);
     const struct own g = own_rows(kept_g, VALUES, h.v, at.from, last, 1);
     for (int i = 0; i < ROWS; i++)

@@ -169,6 +169,9 @@ INLINE struct own own_rows(V *kept, const int n, struct rows rows, int from, int
     return own;
 }
 
+/* Numbers of a row of w, which has room for a whole number of AT_ONCE. */
+#define W_ROW ((BLOCK + AT_ONCE - 1) / AT_ONCE * AT_ONCE)
+
 /* w[i][u] = own row i . row `from` + u, of `count` rows; further ones up to a multiple of
  * AT_ONCE repeat the last. */
 INLINE void multiply(V *w, struct own own, const int n, struct rows rows, int from, int count)
@@ -193,7 +196,7 @@ INLINE void multiply(V *w, struct own own, const int n, struct rows rows, int fr
         }
         UNROLL for (int i = 0; i < ROWS; i++)
         {
-            UNROLL for (int b = 0; b < AT_ONCE; b++) w[i * BLOCK + u + b] = sum[i][b];
+            UNROLL for (int b = 0; b < AT_ONCE; b++) w[i * W_ROW + u + b] = sum[i][b];
         }
     }
 }
@@ -218,7 +221,7 @@ INLINE void gather_some(V *sum, const V *w, const V *shrink, const int n, struct
         }
         UNROLL for (int i = 0; i < ROWS; i++)
         {
-            const V v = w[i * BLOCK + u];
+            const V v = w[i * W_ROW + u];
             UNROLL for (int b = 0; b < wide; b++) s[i][b] = FMA(v, r[b], s[i][b]);
         }
     }
@@ -235,8 +238,9 @@ INLINE void gather(V *sum, const V *w, const V *shrink, const int n, struct rows
 {
     for (int d = 0; d < n / AT_ONCE * AT_ONCE; d += AT_ONCE)
         gather_some(sum, w, shrink, n, rows, from, count, length, masked, d, AT_ONCE);
-    for (int d = n / AT_ONCE * AT_ONCE; d < n; d++)
-        gather_some(sum, w, shrink, n, rows, from, count, length, masked, d, 1);
+    if (n % AT_ONCE > 0)
+        gather_some(sum, w, shrink, n, rows, from, count, length, masked,
+                    n / AT_ONCE * AT_ONCE, n % AT_ONCE);
 }
 
 /* Two copies of gather(), since nearly all blocks need no mask. */

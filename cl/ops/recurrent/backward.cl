@@ -134,7 +134,7 @@ INLINE void reset_block(const struct backward *b, int t, int block)
         (V)0;
     multiply(b->packed + (size_t)BLOCKS(w) * UNITS * LAST_GATES * units +
                  (size_t)block * UNITS * units,
-             slot(w, D_SLOT + 2), units, UNITS, s);
+             UNITS, slot(w, D_SLOT + 2), units, UNITS, s);
     UNROLL for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++)
     {
         const int u = first + v;
@@ -168,8 +168,9 @@ INLINE void step_block(const struct backward *b, int t, int block)
     V s[UNITS][COLUMNS];
     UNROLL for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++) s[v][j] =
         DROP ? (V)0 : slot(w, 2)[in_slot(min(first + v, units - 1), j)];
-    MULTIPLY_FETCHING(KEPT + GATES, fetch(b, t, first, part),
-                      b->packed + (size_t)block * UNITS * all, slot(w, D_SLOT), all, UNITS, s);
+    MULTIPLY_FETCHING(0, KEPT + GATES, fetch(b, t, first, part),
+                      b->packed + (size_t)block * UNITS * all, UNITS, slot(w, D_SLOT), all,
+                      UNITS, s);
     UNROLL for (int v = 0; v < UNITS; v++)
         UNROLL for (int j = 0; j < COLUMNS; j++) if (first + v < units)
     {

@@ -22,6 +22,12 @@
 
 #define FIRST_GATES (KIND == GRU_BEFORE ? 2 : GATES) /* of the sums with h */
 #define FIRST_ROWS (FIRST_GATES * UNITS)
+#define FETCHES (FIRST_GATES + KEPT + 1)
+#if AT_ONCE < FIRST_ROWS
+#define EACH_PASS ROLLED
+#else
+#define EACH_PASS UNROLL
+#endif
 #define MULTIPLIED(from) (DROP ? 5 + (from) : (from)) /* the slot of h that sums multiply */
 
 KERNEL void recurrent_pack(__global const real *restrict u, __global real *restrict workspace,
@@ -35,109 +41,7 @@ KERNEL void recurrent_pack(__global const real *restrict u, __global real *restr
                    GATES - FIRST_GATES, get_group_id(0));
 }
 
-struct forward {
-    struct walk w;
-    __global const S *z;
-    __global const real *packed, *bias;
-    __global S *y, *saved;
-};
-
-INLINE struct forward forward_of(struct lk_recurrent a, __global real *workspace,
-                                 __global const real *bias, __global const int *lengths,
-                                 __global S *y, __global S *saved, int group)
-{
-    const struct forward f = {walk_of(a, workspace, lengths, group),
-                              (__global const S *)workspace,
-                              workspace + (size_t)a.packed_at * 16, bias, y, saved};
-    return f;
-}
-
-INLINE V bias_of(const struct forward *f, int gate, int u)
-{
-    return BIAS ? (V)(f->bias[gate * f->w.a.units + u]) : (V)0;
-}
-
-INLINE V input_part(const struct forward *f, int t, int gate, int u, int j)
-{
-    return LOAD(f->z + at_step(&f->w, j, t, GATES, gate) + u * PARTS);
-}
-
-/* What the sum of a gate begins with. A GRU's reset gate may multiply what comes from h, which
- * is then summed by itself. */
-INLINE V start_of(const struct forward *f, int t, int gate, int u, int j)
-{
-    if (KIND == GRU_AFTER && gate == 2)
-        return bias_of(f, gate, u);
-    return input_part(f, t, gate, u, j) + bias_of(f, gate, u);
-}
-
-INLINE void keep(const struct forward *f, int t, int row, int u, int j, V value)
-{
-    if (f->saved)
-        STORE(f->saved + kept_at(&f->w, j, t, row) + u * PARTS, value);
-}
-
-/* Makes of h in a slot what the sums of the next step multiply. */
-INLINE void drop(const struct walk *w, int from, int u, int j)
-{
-    if (DROP)
-        slot(w, MULTIPLIED(from))[in_slot(u, j)] =
-            slot(w, from)[in_slot(u, j)] * slot(w, FACTORS)[in_slot(u, j)];
-}
-
-/* Replaces h and gives y, once h' is known. */
-INLINE void finish(const struct forward *f, int t, int from, int u, int j, V next)
-{
-    const struct walk *w = &f->w;
-    const V h = slot(w, from)[in_slot(u, j)];
-    slot(w, !from)[in_slot(u, j)] = WHERE_VALID(w, j, t, next, h);
-    drop(w, !from, u, j);
-    if (w->a.sequences)
-        STORE(f->y + y_at(w, j, t) + u * PARTS, WHERE_VALID(w, j, t, next, (V)0));
-    if (f->saved)
-        STORE(f->saved + at_step(w, j, t, 1, 0) + u * PARTS,
-              slot(w, MULTIPLIED(from))[in_slot(u, j)]);
-#if DROP && GATES == 3
-    keep(f, t, KEPT - 1, u, j, h);
-#endif
-}
-
-/* From the sums of unit u to its new state; a GRU whose reset gate comes first makes r h. */
-INLINE void cell(const struct forward *f, int t, int from, int u, int j, const V s[FIRST_GATES])
-{
-    const struct walk *w = &f->w;
-#if KIND == LSTM
-    __global V *c = slot(w, 2) + in_slot(u, j);
-    const V in = logistic(s[0]), forget = logistic(s[1]), z = ACTIVATION(s[2]),
-            out = logistic(s[3]), before = *c;
-    const V after = FMA(forget, before, in * z);
-    *c = WHERE_VALID(w, j, t, after, before);
-    keep(f, t, 0, u, j, in);
-    keep(f, t, 1, u, j, forget);
-    keep(f, t, 2, u, j, z);
-    keep(f, t, 3, u, j, out);
-    keep(f, t, 4, u, j, before);
-    finish(f, t, from, u, j, out * ACTIVATION(after));
-#elif KIND == GRU_AFTER
-    const V h = slot(w, from)[in_slot(u, j)], z = logistic(s[0]), r = logistic(s[1]);
-    const V n = ACTIVATION(FMA(r, s[2], input_part(f, t, 2, u, j)));
-    keep(f, t, 0, u, j, z);
-    keep(f, t, 1, u, j, r);
-    keep(f, t, 2, u, j, n);
-    keep(f, t, 3, u, j, s[2]);
-    finish(f, t, from, u, j, FMA(z, h - n, n));
-#elif KIND == GRU_BEFORE
-    const V z = logistic(s[0]), r = logistic(s[1]);
-    slot(w, 2)[in_slot(u, j)] = r * slot(w, MULTIPLIED(from))[in_slot(u, j)];
-    slot(w, 3)[in_slot(u, j)] = z;
-    keep(f, t, 0, u, j, z);
-    keep(f, t, 1, u, j, r);
-#else
-    const V h = ACTIVATION(s[0]);
-    keep(f, t, 0, u, j, h);
-    finish(f, t, from, u, j, h);
-#endif
-}
+#include "ops/recurrent/cells.cl"
 
 /* Brings row number `row` of what the units from `first` on read and write. */
 INLINE void fetch(const struct forward *f, int t, int first, int row)
@@ -151,22 +55,36 @@ INLINE void fetch(const struct forward *f, int t, int first, int row)
         HINT(PREFETCH_TO_WRITE, f->saved, at_step(w, j, t, 1, 0), first);
 }
 
+/* The sums of AT_ONCE rows of a block from `begin` on. */
+INLINE void sum_rows(const struct forward *f, int t, int from, int block, int begin,
+                     V s[AT_ONCE][COLUMNS])
+{
+    enum { PASSES = FIRST_ROWS / AT_ONCE, EACH = (FETCHES + PASSES - 1) / PASSES };
+    const int units = f->w.a.units, first = block * UNITS, fetches = begin / AT_ONCE * EACH;
+    UNROLL for (int i = 0; i < AT_ONCE; i++) UNROLL for (int j = 0; j < COLUMNS; j++) s[i][j] =
+        start_of(f, t, (begin + i) / UNITS, min(first + (begin + i) % UNITS, units - 1), j);
+    MULTIPLY_FETCHING(fetches, fetches + EACH, fetch(f, t, first + UNITS, part),
+                      f->packed + (size_t)block * units * FIRST_ROWS + begin, FIRST_ROWS,
+                      slot(&f->w, MULTIPLIED(from)), units, AT_ONCE, s);
+}
+
+/* Where registers hold the sums of some rows only, those of the others are in memory. */
 INLINE void step_block(const struct forward *f, int t, int from, int block)
 {
-    const int units = f->w.a.units, first = block * UNITS;
     V s[FIRST_ROWS][COLUMNS];
-    UNROLL for (int g = 0; g < FIRST_GATES; g++) UNROLL for (int v = 0; v < UNITS; v++)
-        UNROLL for (int j = 0; j < COLUMNS; j++) s[g * UNITS + v][j] =
-            start_of(f, t, g, min(first + v, units - 1), j);
-    MULTIPLY_FETCHING(FIRST_GATES + KEPT + 1, fetch(f, t, first + UNITS, part),
-                      f->packed + (size_t)block * units * FIRST_ROWS,
-                      slot(&f->w, MULTIPLIED(from)), units, FIRST_ROWS, s);
-    UNROLL for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++)
+    EACH_PASS for (int i = 0; i < FIRST_ROWS; i += AT_ONCE)
+    {
+        V some[AT_ONCE][COLUMNS];
+        sum_rows(f, t, from, block, i, some);
+        UNROLL for (int k = 0; k < AT_ONCE; k++) UNROLL for (int j = 0; j < COLUMNS; j++)
+            s[i + k][j] = some[k][j];
+    }
+    EACH_PASS for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++)
     {
         V gate[FIRST_GATES];
         UNROLL for (int g = 0; g < FIRST_GATES; g++) gate[g] = s[g * UNITS + v][j];
-        if (first + v < units)
-            cell(f, t, from, first + v, j, gate);
+        if (block * UNITS + v < f->w.a.units)
+            cell(f, t, from, block * UNITS + v, j, gate);
     }
 }
 
@@ -179,14 +97,14 @@ INLINE void candidate_block(const struct forward *f, int t, int from, int block)
     UNROLL for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++) s[v][j] =
         start_of(f, t, GATES - 1, min(first + v, units - 1), j);
     multiply(f->packed + (size_t)BLOCKS(w) * units * FIRST_ROWS + (size_t)block * units * UNITS,
-             slot(w, 2), units, UNITS, s);
+             UNITS, slot(w, 2), units, UNITS, s);
     UNROLL for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++)
     {
         const int u = first + v;
         if (u < units) {
             const V h = slot(w, from)[in_slot(u, j)], z = slot(w, 3)[in_slot(u, j)];
             const V n = ACTIVATION(s[v][j]);
-            keep(f, t, 2, u, j, n);
+            keep(f, t, 2, 1, u, j, &n);
             finish(f, t, from, u, j, FMA(z, h - n, n));
         }
     }
@@ -233,8 +151,9 @@ INLINE void skip(const struct forward *f, int t)
                 STORE(f->y + y_at(w, j, t) + u * PARTS, (V)0);
             if (f->saved)
                 STORE(f->saved + at_step(w, j, t, 1, 0) + u * PARTS, (V)0);
+            const V zero = (V)0;
             if (GATES == 3)
-                keep(f, t, 1, u, j, (V)0);
+                keep(f, t, 1, 1, u, j, &zero);
         }
 }
 

@@ -9,8 +9,9 @@
  *          gradient is made; behind them [tiles][steps][KEPT][units][LANES]. Where h is dropped
  *          it is what is left of h; a GRU keeps the whole h as its last row
  * -D: KIND: LSTM, GRU_AFTER, GRU_BEFORE (the reset gate), RNN; RELU: activation: 0 tanh, 1
- * relu; BIAS: there is a recurrent bias; LENGTHS: samples have lengths; COLUMNS; UNITS; DROP:
- * h is dropped where it is multiplied.
+ * relu; BIAS: there is a recurrent bias; LENGTHS: samples have lengths; COLUMNS; UNITS: of a
+ * block; AT_ONCE: of a block's rows, those whose sums are in registers at a time, a divisor;
+ * DROP: h is dropped where it is multiplied.
  */
 #include "lib/hints.cl"
 #include "lib/tanh.cl"
@@ -160,11 +161,11 @@ INLINE int last_step(const struct walk *w)
 }
 
 /* s += A h over n values of h, from one tile row to the next; of A `rows` neighbours belong to
- * one value of h. */
-INLINE void multiply(__global const real *packed, __global const V *h, int n, const int rows,
-                     V s[][COLUMNS])
+ * one value of h, and those `apart` behind to the next. */
+INLINE void multiply(__global const real *packed, const int apart, __global const V *h, int n,
+                     const int rows, V s[][COLUMNS])
 {
-    for (int k = 0; k < n; k++, packed += rows, h += COLUMNS * PARTS) {
+    for (int k = 0; k < n; k++, packed += apart, h += COLUMNS * PARTS) {
         V column[COLUMNS];
         UNROLL for (int j = 0; j < COLUMNS; j++) column[j] = h[j * PARTS];
         UNROLL for (int i = 0; i < rows; i++)
@@ -181,11 +182,12 @@ INLINE void multiply(__global const real *packed, __global const V *h, int n, co
         hint((array) + (at) + ((first) + v) * PARTS)
 
 /* multiply() in as many parts as there are rows to be fetched, on a CPU: `fetch` brings row
- * `part`, and the products hide that. */
-#define MULTIPLY_FETCHING(fetches, fetch, packed, h, n, rows, s)                               \
-    for (int part = 0, parts = VECTOR > 1 ? (fetches) : 1; part < parts; part++) {             \
-        const int from_k = (n)*part / parts, end_k = (n) * (part + 1) / parts;                 \
+ * `part`, from `begin` to before `end`, and the products hide that. */
+#define MULTIPLY_FETCHING(begin, end, fetch, packed, apart, h, n, rows, s)                     \
+    for (int part = (begin), parts = VECTOR > 1 ? (end) : part + 1; part < parts; part++) {    \
+        const int from_k = (n) * (part - (begin)) / (parts - (begin)),                         \
+                  end_k = (n) * (part - (begin) + 1) / (parts - (begin));                      \
         fetch;                                                                                 \
-        multiply((packed) + (size_t)from_k * (rows), (h) + in_slot(from_k, 0), end_k - from_k, \
-                 rows, s);                                                                     \
+        multiply((packed) + (size_t)from_k * (apart), apart, (h) + in_slot(from_k, 0),         \
+                 end_k - from_k, rows, s);                                                     \
     }

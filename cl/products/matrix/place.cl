@@ -1,8 +1,5 @@
 /* What the kernels of matrices share. Needs lib/real.cl. */
 
-/* For loops that gain nothing from unrolling, which then takes long to compile. */
-#define ROLLED _Pragma("unroll 1")
-
 /* at[i] = stride * i for i up to `last`, and the last place again for those past it: the same
  * number is then stored several times, which is cheaper to run and to compile than leaving it
  * out. */

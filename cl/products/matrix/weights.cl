@@ -20,6 +20,7 @@
 #include "products/matrix/place.cl"
 
 #define WIDTH (COLUMNS * LANES)
+#include "products/matrix/fetch.cl"
 
 /* A value at any real's address. vstoren() of PoCL 3.1 stores two numbers at a time. */
 struct loose {
@@ -129,6 +130,7 @@ INLINE void sum_tiles(const struct sums s, int go_on)
     for (int t = 0; t < s.tiles; t++) {
         __global const stored *xs = s.x + (size_t)t * s.channels * LANES;
         Z_SPACE const V *zs = (Z_SPACE const V *)(s.z + (size_t)t * LANES * WIDTH) + PART;
+        fetch_channels(xs + 2 * (size_t)s.channels * LANES);
         ROLLED for (int l = 0; l < LANES; l++, zs += COLUMNS * PARTS)
         {
             V column[COLUMNS];
@@ -144,12 +146,14 @@ INLINE void sum_tiles(const struct sums s, int go_on)
     move_rows(acc, s.dw, row, ROWS, s.left, 1);
 }
 
-/* All channels from `first` to `end` of one panel. */
-INLINE void sum_channels(struct sums s, int first, int end, int go_on)
+/* All channels from `first` to `end` of one panel; `next`: what is turned then. */
+INLINE void sum_channels(struct sums s, int first, int end, int go_on, __global const S *next)
 {
     __global const stored *x = s.x;
     __global real *dw = s.dw;
-    for (int c = first; c < end; c += ROWS) {
+    const int blocks = (end - first + ROWS - 1) / ROWS;
+    for (int block = 0, c = first; c < end; block++, c += ROWS) {
+        fetch_panel(next, s.units, s.tiles, block, blocks);
         s.x = x + (size_t)c * LANES;
         s.dw = dw + (size_t)c * s.units;
         s.last = s.channels - 1 - c;
@@ -219,7 +223,8 @@ BODY void sum_weights(__global const stored *restrict x, __global const S *restr
                                    w.units - k,
                                    tiles};
             turn_slice(z, slice, k, w.units, t, tiles);
-            sum_channels(s, first, end, go_on);
+            sum_channels(s, first, end, go_on,
+                         p + 1 < p_end ? z + unit_at(k + WIDTH, w.units, t) : 0);
             if (db && first == 0)
                 sum_bias(slice, db + (size_t)shard * w.stride + k, tiles * LANES, w.units - k,
                          go_on);
@@ -263,7 +268,7 @@ BODY void sum_weights(__global const stored *restrict x,
                              w.units - k,
                              is_full ? min(SLICE, w.shard_tiles - t) : w.shard_tiles};
             if (t == 0 || is_full)
-                sum_channels(s, first, end, t > 0);
+                sum_channels(s, first, end, t > 0, 0);
         }
 }
 

@@ -148,19 +148,27 @@ static bool drops(const struct lk_op_setup *setup)
     return setup->training && o->dropout > 0;
 }
 
+/* Others that so many rows are multiplied with at once: of 16 registers, 12 are left to sums.
+ * Changes no bit. */
+static int at_once(const struct lk_op_setup *setup, int rows)
+{
+    const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
+    return setup->tiling.vector > 1 && bytes < 64 && rows == 4 ? 3 : 4;
+}
+
 /* -D: of the kernels that walk blocks of so many keys or queries. */
 static void print_options(const struct lk_op_setup *setup, const struct form *f, int block,
                           char text[static 224])
 {
-    enum { AT_ONCE = 4, UNROLLED = 2 };
+    enum { UNROLLED = 2 };
     const struct options *o = setup->options;
     const struct state *s = setup->state;
     snprintf(text, 224,
              "-DDIM=%lld -DVALUES=%lld -DROWS=%d -DAT_ONCE=%d -DBLOCK=%d -DUNROLLED=%d "
              "-DCAUSAL=%d -DLENGTHS=%d -DSELF=%d -DSLICES=%lld "
              "-DKEY_SLICES=%lld -DDROP=%d",
-             (long long)f->dim, (long long)f->values, s->rows, AT_ONCE, block, UNROLLED,
-             o->causal, f->has_lengths && setup->shapes.window == 0, f->tensors == 1,
+             (long long)f->dim, (long long)f->values, s->rows, at_once(setup, s->rows), block,
+             UNROLLED, o->causal, f->has_lengths && setup->shapes.window == 0, f->tensors == 1,
              (long long)s->slices, (long long)s->key_slices, drops(setup));
 }
 

@@ -39,8 +39,13 @@ struct lk_walk_form {
     int columns;        /* tiles of a group */
 };
 
+/* What a walk multiplies before it goes on to other units. Changes no bit. */
+struct lk_walk_block {
+    int units, at_once; /* the latter of its rows, gates of units: they fill the registers */
+};
+
 struct lk_walk_pass {
-    int units; /* of a block, whose sums fill the registers */
+    struct lk_walk_block block;
     struct lk_kernel *pack, *walk, *begin, *gates, *step, *end;
 };
 

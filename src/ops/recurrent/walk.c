@@ -73,35 +73,79 @@ static struct lk_walk_form choose_form(const struct lk_op_setup *setup, enum lk_
     return forms[best];
 }
 
-/* Units of a block: as many as have their sums, `gates` of each, in the registers beside the
- * operands, or somewhat fewer where fewer units then remain to fill up the last block. */
-static int choose_units(const struct lk_op_setup *setup, struct lk_walk_form form, int gates)
+/* Registers for sums: of 16 there are few beside the operands. */
+static int sums_of(const struct lk_op_setup *setup)
+{
+    const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
+    return setup->tiling.vector == 1 ? 8 : bytes == 64 ? 24 : 12;
+}
+
+/* As many units as have their sums, `gates` of each, in the registers beside the operands, or
+ * somewhat fewer where fewer units then remain to fill up the last block. */
+static struct lk_walk_block all_at_once(const struct lk_op_setup *setup,
+                                        struct lk_walk_form form, int gates)
 {
     const struct lk_recurrent_options *o = setup->options;
-    const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
-    const int sums = setup->tiling.vector == 1 ? 8 : bytes == 64 ? 24 : 12;
-    const int most = (int)lk_least(o->units, sums / gates / form.columns);
+    const int most = (int)lk_least(o->units, sums_of(setup) / gates / form.columns);
     int best = most < 1 ? 1 : most;
     for (int units = best; units >= (2 * most + 2) / 3 && units > 0; units--)
         if (lk_divide_up(o->units, units) * units < lk_divide_up(o->units, best) * best)
             best = units;
+    return (struct lk_walk_block){best, best * gates};
+}
+
+/* With 16 registers the sums of a unit's gates may not fill them: forward, a block may have
+ * more rows than are summed at a time, which is the largest divisor that there is room for. The
+ * fewer these are, the more do the ends of loops and chains of sums count. */
+static struct lk_walk_block some_at_once(const struct lk_op_setup *setup,
+                                         struct lk_walk_form form, int gates, bool forward)
+{
+    const struct lk_recurrent_options *o = setup->options;
+    const int room = sums_of(setup) / form.columns, rows = forward ? sums_of(setup) : room;
+    struct lk_walk_block best = {0};
+    int64_t least = INT64_MAX;
+    for (int units = 1; units * gates <= rows && units <= o->units; units++) {
+        int at_once = (int)lk_least(room, units * gates);
+        while (units * gates % at_once != 0)
+            at_once--;
+        const int64_t passes = lk_divide_up(o->units, units) * (units * gates / at_once);
+        if (passes * (at_once * form.columns + 2) > least)
+            continue;
+        least = passes * (at_once * form.columns + 2);
+        best = (struct lk_walk_block){units, at_once};
+    }
     return best;
+}
+
+static struct lk_walk_block choose_block(const struct lk_op_setup *setup,
+                                         const struct lk_walk *walk, bool forward)
+{
+    const int gates = !forward                      ? 1
+                      : walk->cell == LK_GRU_BEFORE ? 2
+                                                    : lk_cell_gates(walk->cell);
+    if (sums_of(setup) == 12)
+        return some_at_once(setup, walk->form, gates, forward);
+    return all_at_once(setup, walk->form, gates);
 }
 
 /* --- preparing --------------------------------------------------------------------------- */
 
+/* Of kernels without blocks. */
+static const struct lk_walk_block whole = {1, 1};
+
 static enum lk_status make_kernel(const struct lk_op_setup *setup, const struct lk_walk *walk,
-                                  const char *source, const char *name, int units,
-                                  struct lk_kernel **kernel)
+                                  const char *source, const char *name,
+                                  struct lk_walk_block block, struct lk_kernel **kernel)
 {
     const struct lk_recurrent_options *o = setup->options;
-    char text[176];
+    char text[192];
     snprintf(text, sizeof text,
-             "-DKIND=%d -DRELU=%d -DBIAS=%d -DLENGTHS=%d -DCOLUMNS=%d -DUNITS=%d -DROWS=%d "
-             "-DDROP=%d",
+             "-DKIND=%d -DRELU=%d -DBIAS=%d -DLENGTHS=%d -DCOLUMNS=%d -DUNITS=%d "
+             "-DAT_ONCE=%d -DROWS=%d -DDROP=%d",
              walk->cell, o->activation == LK_CELL_RELU,
              walk->cell == LK_GRU_AFTER && o->use_bias, lk_recurrent_length(&setup->shapes) > 0,
-             walk->form.columns, units, CANDIDATE_ROWS, lk_drops_states(setup));
+             walk->form.columns, block.units, block.at_once, CANDIDATE_ROWS,
+             lk_drops_states(setup));
     return lk_op_kernel(setup, source, name, text, kernel);
 }
 
@@ -109,31 +153,31 @@ static enum lk_status prepare_forward(const struct lk_op_setup *setup, struct lk
 {
     static const char source[] = "ops/recurrent/forward";
     struct lk_walk_pass *p = &walk->forward;
-    LK_TRY(make_kernel(setup, walk, source, "recurrent_pack", p->units, &p->pack));
+    LK_TRY(make_kernel(setup, walk, source, "recurrent_pack", p->block, &p->pack));
     if (walk->form.in_one_launch)
-        return make_kernel(setup, walk, source, "recurrent_forward", p->units, &p->walk);
-    LK_TRY(make_kernel(setup, walk, source, "recurrent_begin", p->units, &p->begin));
-    LK_TRY(make_kernel(setup, walk, source, "recurrent_step", p->units, &p->step));
-    return make_kernel(setup, walk, source, "recurrent_end", p->units, &p->end);
+        return make_kernel(setup, walk, source, "recurrent_forward", p->block, &p->walk);
+    LK_TRY(make_kernel(setup, walk, source, "recurrent_begin", p->block, &p->begin));
+    LK_TRY(make_kernel(setup, walk, source, "recurrent_step", p->block, &p->step));
+    return make_kernel(setup, walk, source, "recurrent_end", p->block, &p->end);
 }
 
 static enum lk_status prepare_backward(const struct lk_op_setup *setup, struct lk_walk *walk)
 {
     static const char source[] = "ops/recurrent/backward", gru[] = "ops/recurrent/gru";
     struct lk_walk_pass *p = &walk->backward;
-    LK_TRY(make_kernel(setup, walk, source, "recurrent_pack", p->units, &p->pack));
+    LK_TRY(make_kernel(setup, walk, source, "recurrent_pack", p->block, &p->pack));
     if (walk->form.in_one_launch) {
-        LK_TRY(make_kernel(setup, walk, source, "recurrent_backward", p->units, &p->walk));
+        LK_TRY(make_kernel(setup, walk, source, "recurrent_backward", p->block, &p->walk));
     } else {
-        LK_TRY(make_kernel(setup, walk, source, "recurrent_begin", p->units, &p->begin));
-        LK_TRY(make_kernel(setup, walk, source, "recurrent_gates", p->units, &p->gates));
-        LK_TRY(make_kernel(setup, walk, source, "recurrent_step", p->units, &p->step));
-        LK_TRY(make_kernel(setup, walk, source, "recurrent_end", p->units, &p->end));
+        LK_TRY(make_kernel(setup, walk, source, "recurrent_begin", p->block, &p->begin));
+        LK_TRY(make_kernel(setup, walk, source, "recurrent_gates", p->block, &p->gates));
+        LK_TRY(make_kernel(setup, walk, source, "recurrent_step", p->block, &p->step));
+        LK_TRY(make_kernel(setup, walk, source, "recurrent_end", p->block, &p->end));
     }
     if (walk->cell == LK_GRU_AFTER && setup->wants_dw)
-        return make_kernel(setup, walk, gru, "gru_reset", 1, &walk->reset);
+        return make_kernel(setup, walk, gru, "gru_reset", whole, &walk->reset);
     if (walk->cell == LK_GRU_BEFORE && setup->wants_dw)
-        return make_kernel(setup, walk, gru, "gru_candidate", 1, &walk->candidate);
+        return make_kernel(setup, walk, gru, "gru_candidate", whole, &walk->candidate);
     return LK_OK;
 }
 
@@ -141,12 +185,13 @@ static enum lk_status prepare_drops(const struct lk_op_setup *setup, struct lk_w
 {
     static const char source[] = "ops/recurrent/drop", gru[] = "ops/recurrent/gru";
     if (lk_drops_states(setup))
-        LK_TRY(
-            make_kernel(setup, walk, source, "recurrent_drop_states", 1, &walk->drop_states));
+        LK_TRY(make_kernel(setup, walk, source, "recurrent_drop_states", whole,
+                           &walk->drop_states));
     if (!lk_drops_inputs(setup))
         return LK_OK;
-    LK_TRY(make_kernel(setup, walk, source, "recurrent_drop_inputs", 1, &walk->drop_inputs));
-    return walk->reset ? make_kernel(setup, walk, gru, "gru_keep", 1, &walk->keep) : LK_OK;
+    LK_TRY(
+        make_kernel(setup, walk, source, "recurrent_drop_inputs", whole, &walk->drop_inputs));
+    return walk->reset ? make_kernel(setup, walk, gru, "gru_keep", whole, &walk->keep) : LK_OK;
 }
 
 static int64_t round_up(int64_t reals)
@@ -165,10 +210,11 @@ enum lk_status lk_walk_prepare(const struct lk_op_setup *setup, enum lk_cell cel
     const int kept_rows = of_cell[cell] + (gates == 3 && lk_drops_states(setup));
     walk->cell = cell;
     walk->form = choose_form(setup, cell);
-    walk->forward.units = choose_units(setup, walk->form, cell == LK_GRU_BEFORE ? 2 : gates);
-    walk->backward.units = choose_units(setup, walk->form, 1);
-    const int most =
-        walk->forward.units > walk->backward.units ? walk->forward.units : walk->backward.units;
+    walk->forward.block = choose_block(setup, walk, true);
+    walk->backward.block = choose_block(setup, walk, false);
+    const int most = walk->forward.block.units > walk->backward.block.units
+                         ? walk->forward.block.units
+                         : walk->backward.block.units;
     walk->packed_at = round_up(kept);
     walk->state_at = walk->packed_at + round_up((o->units + most) * gates * o->units);
     walk->reals = walk->state_at + groups_of(t, walk->form.columns) * SLOTS * o->units *
@@ -213,7 +259,7 @@ static struct lk_grid grid_of(const struct lk_op_setup *setup, const struct lk_w
 static int64_t blocks_of(const struct lk_op_setup *setup, const struct lk_walk_pass *pass)
 {
     const struct lk_recurrent_options *o = setup->options;
-    return lk_divide_up(o->units, pass->units);
+    return lk_divide_up(o->units, pass->block.units);
 }
 
 /* The states to begin with: given ones, those behind the time step before, or zeros. */
