@@ -30,12 +30,13 @@ class Alone(ProgramTest):
         self.undisturbed = self.sha256('run')
 
     def strike(self, devices, fault, status=0):
-        """Device 1 is slow, so that another one goes on alone, which the fault strikes. Where the
-        machine is busy it may be found the fastest all the same: then all is done again."""
+        """Device 1 is slow, so that another one goes on alone, which the fault strikes. Where
+        the machine is busy it may be found the fastest all the same: then all is done again."""
         for _ in range(6):
             done = self.run_program('train', *self.OPTIONS, '--device', f'0*{devices}',
                                     status=None,
-                                    environment={'OPENCL_LAYERS': LAYER, 'LOCKSTEP_FAULT': fault,
+                                    environment={'OPENCL_LAYERS': LAYER,
+                                                 'LOCKSTEP_FAULT': fault,
                                                  'LOCKSTEP_SLOW': '1:4',
                                                  'LOCKSTEP_HANG_SECONDS': '2'})
             if 'device 1 alone' not in done.stderr:
