@@ -6,13 +6,13 @@
  * for long leaves: the other has lost its core to another program, and goes on alone.
  *
  * state: zeros, and again when all is done; table: steps, then arguments. CHAIN_CALL, which
- * what is compiled with this file defines, calls a kernel as one of its groups. Group id 0: no
- * meaning; there are as many groups as shall run.
+ * what is compiled with this file defines, calls a kernel as one of its groups. scratch: memory
+ * for any of them. Group id 0: no meaning; there are as many groups as shall run.
  */
 #include "lib/real.cl"
 
 #ifndef CHAIN_CALL
-#define CHAIN_CALL(kernel, a, base, group, groups) (void)(group)
+#define CHAIN_CALL(kernel, a, base, scratch, group, groups) (void)(group)
 #endif
 
 #define APART_BY 32 /* ints: each in cache lines of its own */
@@ -48,16 +48,16 @@
 #endif
 
 BODY void run_task(__global const int *step, __global const int *args,
-                   __global char *const *base, int task)
+                   __global char *const *base, __local char *scratch, int task)
 {
     const int groups[3] = {step[2], step[3], step[4]};
     const int group[3] = {task % groups[0], task / groups[0] % groups[1],
                           task / groups[0] / groups[1]};
-    CHAIN_CALL(step[0], args + step[5], base, group, groups);
+    CHAIN_CALL(step[0], args + step[5], base, scratch, group, groups);
 }
 
 BODY void run_steps(volatile __global int *state, __global const int *table, int steps,
-                    __global char *const *base)
+                    __global char *const *base, __local char *scratch)
 {
     int step = 0, first = 0; /* first: task of this step */
     for (int waited = 0; waited < PATIENCE; waited++) {
@@ -77,7 +77,8 @@ BODY void run_steps(volatile __global int *state, __global const int *table, int
         waited = 0;
         SEE;
         for (int i = 0; i < count; i++)
-            run_task(table + step * STEP, table + steps * STEP, base, task - first + i);
+            run_task(table + step * STEP, table + steps * STEP, base, scratch,
+                     task - first + i);
         LET_SEE;
         atomic_add(&state[DONE], count);
     }
@@ -89,11 +90,12 @@ CHAIN_KERNEL void chain(volatile __global int *state, __global const int *table,
                         __global char *b0, __global char *b1, __global char *b2,
                         __global char *b3, __global char *b4, __global char *b5,
                         __global char *b6, __global char *b7, __global char *b8,
-                        __global char *b9, __global char *b10, __global char *b11)
+                        __global char *b9, __global char *b10, __global char *b11,
+                        __local char *scratch)
 {
     const int groups = get_num_groups(0);
     __global char *const base[BASES] = {b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11};
-    run_steps(state, table, steps, base);
+    run_steps(state, table, steps, base, scratch);
     if (atomic_inc(&state[LEFT]) < groups - 1)
         return;
     atomic_xchg(&state[TAKEN], 0);

@@ -75,9 +75,9 @@ INLINE V slope_of(V kept, real alpha, real beta)
 }
 
 KERNEL void eltwise_forward(__global const S *restrict x, __global S *restrict y, int rows,
-                            int each, real alpha, real beta)
+                            int each, real alpha, real beta GROUP_ARGS)
 {
-    const int first = get_group_id(0) * each, last = min(rows, first + each);
+    const int first = GROUP_ID(0) * each, last = min(rows, first + each);
     for (int row = first; row < last; row++) {
         const size_t at = (size_t)row * PARTS + PART;
         const V v = LOAD(x + at);

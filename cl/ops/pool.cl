@@ -15,8 +15,8 @@
 #include "lib/real.cl"
 #include "ops/args.h"
 
-#define FIRST_ROW ((int)get_group_id(0) * a.each)
-#define PLANE ((size_t)get_group_id(2) * get_num_groups(1) + get_group_id(1))
+#define FIRST_ROW (GROUP_ID(0) * a.each)
+#define PLANE ((size_t)GROUP_ID(2) * GROUP_COUNT(1) + GROUP_ID(1))
 
 /* Windows that see a pixel: from first to last, where last may be below first. */
 INLINE int first_window(int pixel, int before, int size, int stride)
@@ -68,7 +68,7 @@ INLINE struct greatest find_greatest(__global const S *x, int width, int r0, int
 }
 
 KERNEL void max_forward(__global const S *restrict x, __global P *restrict positions,
-                        __global S *restrict y, struct lk_pool a)
+                        __global S *restrict y, struct lk_pool a GROUP_ARGS)
 {
     x += PLANE * a.height * a.width * PARTS + PART;
     y += PLANE * a.out_h * a.out_w * PARTS + PART;
@@ -91,7 +91,7 @@ KERNEL void max_forward(__global const S *restrict x, __global P *restrict posit
 }
 
 KERNEL void max_backward(__global const S *restrict dy, __global const P *restrict positions,
-                         __global S *restrict dx, struct lk_pool a)
+                         __global S *restrict dx, struct lk_pool a GROUP_ARGS)
 {
     dx += PLANE * a.height * a.width * PARTS + PART;
     dy += PLANE * a.out_h * a.out_w * PARTS + PART;
@@ -123,7 +123,7 @@ KERNEL void max_backward(__global const S *restrict dy, __global const P *restri
 #endif
 
 KERNEL void average_forward(__global const S *restrict x, __global const uchar *restrict unused,
-                            __global S *restrict y, struct lk_pool a)
+                            __global S *restrict y, struct lk_pool a GROUP_ARGS)
 {
     x += PLANE * a.height * a.width * PARTS + PART;
     y += PLANE * a.out_h * a.out_w * PARTS + PART;
@@ -143,7 +143,7 @@ KERNEL void average_forward(__global const S *restrict x, __global const uchar *
 
 KERNEL void average_backward(__global const S *restrict dy,
                              __global const uchar *restrict unused, __global S *restrict dx,
-                             struct lk_pool a)
+                             struct lk_pool a GROUP_ARGS)
 {
     dx += PLANE * a.height * a.width * PARTS + PART;
     dy += PLANE * a.out_h * a.out_w * PARTS + PART;

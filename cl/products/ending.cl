@@ -24,10 +24,10 @@ KERNEL void ending_norms(__global const real *restrict gamma,
 }
 
 KERNEL void ending_finish(__global S *restrict y, __global const real *restrict norms,
-                          __global const S *restrict more, int pixels, int each)
+                          __global const S *restrict more, int pixels, int each GROUP_ARGS)
 {
-    const int k = get_group_id(1), first = get_group_id(0) * each;
-    const size_t plane = ((size_t)get_group_id(2) * get_num_groups(1) + k) * pixels;
+    const int k = GROUP_ID(1), first = GROUP_ID(0) * each;
+    const size_t plane = ((size_t)GROUP_ID(2) * GROUP_COUNT(1) + k) * pixels;
     for (int p = first; p < min(first + each, pixels); p++) {
         const size_t at = (plane + p) * PARTS + PART;
         STORE(y + at, finish_norm(LOAD(y + at), norms + 3 * k, more + at));

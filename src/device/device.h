@@ -55,9 +55,16 @@ LK_MUST_CHECK enum lk_status lk_buffer_enqueue_copy(const struct lk_buffer *from
  * buffer and a pinned copy in host memory. LK_HOST_UPLOADS: always a copy, whose address and
  * contents stay the same for the host while the device uses the buffer. Transfers run at the
  * same time as kernels; those of one direction run in order. LK_DEVICE_SENDS: the device writes
- * what somebody waits for; a CPU, whose cores run both, lets no kernel run before it. */
+ * what somebody waits for; a CPU, whose cores run both, lets no kernel run before it.
+ * LK_HOST_SHARES: as LK_HOST_UPLOADS, but no copy on PoCL's CPUs, where it is mapped once. */
 struct lk_transfer_buffer;
-enum lk_buffer_writer { LK_DEVICE_WRITES, LK_DEVICE_SENDS, LK_HOST_WRITES, LK_HOST_UPLOADS };
+enum lk_buffer_writer {
+    LK_DEVICE_WRITES,
+    LK_DEVICE_SENDS,
+    LK_HOST_WRITES,
+    LK_HOST_UPLOADS,
+    LK_HOST_SHARES
+};
 
 /* The first turn is the device's; kernels use lk_transfer_buffer_on_device(). fails:
  * LK_E_DEVICE_MEMORY, LK_E_DEVICE */

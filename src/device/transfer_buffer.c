@@ -12,6 +12,7 @@ struct lk_transfer_buffer {
     struct lk_staging *copy; /* NULL: the host maps the buffer itself */
     enum lk_buffer_writer writer;
     bool goes_first; /* LK_DEVICE_SENDS, on a CPU */
+    bool is_shared;  /* the host's own as well: turns take no command but a marker */
     bool host_has_it;
     void *memory;   /* valid in the host's turn */
     size_t mapped;  /* bytes */
@@ -27,11 +28,24 @@ static bool is_mapped(const struct lk_device *device)
     return device->info.shares_memory && !(how && strcmp(how, "copy") == 0);
 }
 
+/* PoCL's map gives the buffer's own memory, and kernels see at once what is written there. */
+static enum lk_status share(struct lk_transfer_buffer *transfer, size_t bytes)
+{
+    cl_int error = CL_SUCCESS;
+    transfer->memory =
+        clEnqueueMapBuffer(transfer->device->upload, transfer->buffer->mem, CL_TRUE,
+                           CL_MAP_WRITE, 0, bytes, 0, NULL, NULL, &error);
+    transfer->is_shared = error == CL_SUCCESS;
+    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueMapBuffer");
+}
+
 enum lk_status lk_transfer_buffer_create(struct lk_device *device, size_t bytes,
                                          enum lk_buffer_writer writer,
                                          struct lk_transfer_buffer **transfer)
 {
-    const bool maps = is_mapped(device) && writer != LK_HOST_UPLOADS;
+    const bool shares = is_mapped(device) && writer == LK_HOST_SHARES && device->is_pocl &&
+                        device->info.device_class == LK_CLASS_CPU;
+    const bool maps = shares || (is_mapped(device) && writer < LK_HOST_UPLOADS);
     struct lk_transfer_buffer *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("a transfer buffer", sizeof *made);
@@ -43,6 +57,8 @@ enum lk_status lk_transfer_buffer_create(struct lk_device *device, size_t bytes,
         device, bytes, CL_MEM_READ_WRITE | (maps ? CL_MEM_ALLOC_HOST_PTR : 0), &made->buffer);
     if (status == LK_OK && !maps)
         status = lk_staging_create(device, bytes, &made->copy);
+    if (status == LK_OK && shares)
+        status = share(made, bytes);
     if (status != LK_OK) {
         lk_transfer_buffer_destroy(made);
         return status;
@@ -84,7 +100,11 @@ void lk_transfer_buffer_destroy(struct lk_transfer_buffer *transfer)
 {
     if (!transfer)
         return;
-    if (transfer->host_has_it && !transfer->copy) {
+    if (transfer->is_shared) {
+        clEnqueueUnmapMemObject(queue_of(transfer), transfer->buffer->mem, transfer->memory, 0,
+                                NULL, NULL);
+        clFinish(queue_of(transfer));
+    } else if (transfer->host_has_it && !transfer->copy) {
         void *memory;
         if (lk_transfer_buffer_wait(transfer, &memory) == LK_OK)
             (void)!lk_transfer_buffer_enqueue_to_device(transfer, transfer->mapped);
@@ -106,7 +126,10 @@ static cl_int take(struct lk_transfer_buffer *transfer, size_t bytes, cl_event a
 {
     const cl_command_queue queue = queue_of(transfer);
     cl_int error = CL_SUCCESS;
-    if (!transfer->copy) {
+    if (transfer->is_shared) {
+        if (clRetainEvent(after) == CL_SUCCESS)
+            transfer->event = after;
+    } else if (!transfer->copy) {
         transfer->memory = clEnqueueMapBuffer(
             queue, transfer->buffer->mem, CL_FALSE,
             transfer->writer == LK_DEVICE_WRITES ? CL_MAP_READ : CL_MAP_WRITE_INVALIDATE_REGION,
@@ -191,6 +214,8 @@ static cl_int give(struct lk_transfer_buffer *transfer, size_t bytes)
     const cl_event *after = waits ? &transfer->event : NULL;
     cl_int error = CL_SUCCESS;
     forget(&transfer->given);
+    if (transfer->is_shared)
+        return CL_SUCCESS;
     if (!transfer->copy)
         error = clEnqueueUnmapMemObject(queue, transfer->buffer->mem, transfer->memory, waits,
                                         after, &transfer->given);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SHORT_FLOPS = 32 << 20 }; /* of a launch: what CPUs compute in some 0.1 ms */
+
 static enum lk_status take(struct lk_replica *replica, int count, size_t bytes, void *pointer)
 {
     void *memory = NULL;
@@ -360,19 +362,32 @@ static enum lk_status allocate_live_ranges(struct lk_replica *replica)
 
 static enum lk_status allocate_inputs(struct lk_replica *replica)
 {
+    const enum lk_buffer_writer writer = replica->chain ? LK_HOST_SHARES : LK_HOST_UPLOADS;
     for (int i = 0; i < replica->input_count; i++) {
         struct lk_replica_input *input = &replica->inputs[i];
         if (input->about.dtype == LK_U8)
             LK_TRY(lk_loader_allocate(replica->loader, input->about.shape.dim[1]));
         for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++) {
             LK_TRY(lk_transfer_buffer_create(replica->config.device, input->bytes,
-                                             LK_HOST_UPLOADS, &input->slots[slot]));
+                                             writer, &input->slots[slot]));
             LK_TRY(lk_transfer_buffer_enqueue_to_host(input->slots[slot], input->bytes));
         }
     }
     for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)
         LK_TRY(lk_replica_wait_slot(replica, slot));
     return LK_OK;
+}
+
+/* Whether launches are short enough to be worth a chain, whose kernel takes seconds to compile:
+ * those of few samples, and of a small model that only predicts. */
+static bool is_chained(const struct lk_replica *replica)
+{
+    const struct lk_replica_config *c = &replica->config;
+    double flops = 0;
+    for (int i = 0; i < replica->schedule.op_count; i++)
+        flops += replica->schedule.ops[i].shapes.flops * (double)c->batch;
+    return replica->tiling.planes || (!c->training && !c->weights_of && !c->places &&
+                                      flops < SHORT_FLOPS * replica->schedule.op_count);
 }
 
 enum lk_status lk_replica_build(struct lk_replica *replica)
@@ -382,9 +397,9 @@ enum lk_status lk_replica_build(struct lk_replica *replica)
     LK_TRY(allocate_live_ranges(replica));
     LK_TRY(lk_replica_build_shared(replica));
     LK_TRY(lk_crossings_build(replica));
-    LK_TRY(allocate_inputs(replica));
-    if (replica->tiling.planes)
+    if (is_chained(replica))
         LK_TRY(lk_chain_create(replica->config.device, &replica->chain));
+    LK_TRY(allocate_inputs(replica));
     return lk_device_build(replica->config.device);
 }
 

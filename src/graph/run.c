@@ -38,7 +38,7 @@ static enum lk_status load_numbers(struct lk_replica *replica, const struct lk_i
 }
 
 /* Loads an input from its slot, which the host may fill again as soon as the kernels have read
- * it. */
+ * it; of a chain, when all of it has run. */
 static enum lk_status load_input(struct lk_replica *replica, int index, int slot)
 {
     struct lk_replica_input *input = &replica->inputs[index];
@@ -57,7 +57,9 @@ static enum lk_status load_input(struct lk_replica *replica, int index, int slot
         LK_TRY(load_numbers(replica, about, from, y));
     if (about->dtype == LK_U8)
         LK_TRY(lk_loader_enqueue_images(replica->loader, &images, &about->shape, y));
-    return lk_transfer_buffer_enqueue_to_host(input->slots[slot], input->bytes);
+    return replica->chain
+               ? LK_OK
+               : lk_transfer_buffer_enqueue_to_host(input->slots[slot], input->bytes);
 }
 
 /* The activation of a value, which may have been made again. */
@@ -129,8 +131,14 @@ enum lk_status lk_replica_load_micro_batch(struct lk_replica *replica, int slot,
         LK_TRY(lk_replica_upload(replica, slot, micro_batch->samples));
     replica->is_uploaded[slot] = false;
     replica->loaded = slot;
-    for (int i = 0; i < replica->input_count; i++)
-        LK_TRY(load_input(replica, i, slot));
+    LK_TRY(lk_chain_begin(replica->chain)); /* which forward ends */
+    for (int i = 0; i < replica->input_count; i++) {
+        const enum lk_status status = load_input(replica, i, slot);
+        if (status != LK_OK) {
+            (void)!lk_chain_end(replica->chain);
+            return status;
+        }
+    }
     return LK_OK;
 }
 
@@ -180,9 +188,12 @@ enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step)
 {
     bool is_done;
     lk_replica_begin_forward(replica, step);
-    LK_TRY(lk_chain_begin(replica->chain));
     const enum lk_status status = lk_replica_go_forward(replica, &is_done);
     const enum lk_status ended = lk_chain_end(replica->chain);
+    for (int i = 0; replica->chain && i < replica->input_count; i++) {
+        struct lk_replica_input *input = &replica->inputs[i];
+        LK_TRY(lk_transfer_buffer_enqueue_to_host(input->slots[replica->loaded], input->bytes));
+    }
     return status != LK_OK ? status : ended;
 }
 

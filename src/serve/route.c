@@ -187,14 +187,14 @@ static void visit_kserve(struct visit *v)
 /* --- all models ---------------------------------------------------------------------------
  */
 
+/* As KServe's protocol of version 1 says; TensorFlow Serving has no list. */
 static void list_models(const struct visit *v)
 {
     struct lk_text text = {0};
     lk_text_append(&text, "{\"models\": [");
     for (int i = 0; i < v->routes->count; i++) {
-        lk_text_append(&text, i ? ", {\"name\": " : "{\"name\": ");
+        lk_text_append(&text, i ? ", " : "");
         lk_answer_text(&text, v->routes->models[i].name);
-        lk_text_append(&text, "}");
     }
     lk_text_append(&text, "]}\n");
     send_text(v, NULL, &text);

@@ -209,6 +209,7 @@ class Routes(ServingTest):
         expected = self.predicted(self.model)
         with self.serve() as server:
             base = '/v1/models/tiny'
+            self.assertEqual(json.loads(server.get('/v1/models')[1]), {'models': ['tiny']})
             status, body = server.get(base)
             self.assertEqual(status, 200)
             self.assertEqual(json.loads(body)['model_version_status'][0],

@@ -3,6 +3,7 @@
 #include "device/chain.h"
 #include "device/opencl.h"
 #include "rig.h"
+#include <math.h>
 
 enum { CHANNELS = 37, SAMPLES = 3, STEPS = 20, ROUNDS = 6 };
 
@@ -140,6 +141,52 @@ static void others_keep_their_place(void **state)
     end(&w);
 }
 
+/* Sums of products with weights that go through local memory, beside a step that takes none. */
+static void local_memory_is_there(void **state)
+{
+    enum { UNITS = 8, DEPTH = 20 };
+    struct lk_kernel *product = NULL;
+    struct work w = begin(NULL);
+    (void)state;
+    const int lanes = lk_device_info(w.device)->lanes;
+    const int vector = lk_device_info(w.device)->vector;
+    const struct lk_kernel_spec spec = {
+        .source = "products/matrix/matrix",
+        .name = "dense_product",
+        .options = "-DFORWARD=1 -DBIAS=0 -DROWS=4 -DCOLUMNS=1 -DPIECES=1 -DDEPTH=8 -DPACK=1",
+        .real_bytes = 4,
+        .lanes = lanes};
+    const struct lk_grid grid = {{UNITS / 4, 1, 1}, lanes / vector};
+    float weights[DEPTH * UNITS];
+    for (int i = 0; i < DEPTH * UNITS; i++)
+        weights[i] = 0.25f;
+    struct lk_buffer *by = NULL, *sums = NULL;
+    assert_ok(lk_kernel_create(w.device, &spec, &product));
+    assert_ok(lk_device_build(w.device));
+    assert_ok(lk_buffer_create(w.device, sizeof weights, &by));
+    assert_ok(lk_buffer_create_zeros(w.device, (size_t)(UNITS * lanes) * 4, &sums));
+    assert_ok(lk_buffer_write(by, 0, sizeof weights, weights));
+    for (int round = 0; round < ROUNDS; round++) {
+        float got = 0;
+        assert_ok(lk_buffer_enqueue_fill(w.x, 0));
+        assert_ok(lk_chain_begin(w.chain));
+        enqueue(&w, w.x, w.y, 0, SAMPLES);
+        assert_ok(LK_ENQUEUE(product, grid, LK_BUF(by), LK_BUF(NULL), LK_BUF(w.y), LK_BUF(sums),
+                             LK_REAL(-INFINITY), LK_INT(UNITS), LK_INT(DEPTH), LK_INT(1),
+                             LK_INT(1), LK_LOCAL(4 * 8 * sizeof(float))));
+        assert_ok(lk_chain_end(w.chain));
+        for (int i = 0; i < UNITS * lanes; i++) {
+            assert_ok(lk_buffer_read(sums, (size_t)i * 4, 4, &got));
+            assert_float_equal(got, 0.25f * DEPTH, 0);
+        }
+        assert_ok(lk_buffer_enqueue_fill(sums, 0));
+    }
+    lk_buffer_destroy(by);
+    lk_buffer_destroy(sums);
+    lk_kernel_destroy(product);
+    end(&w);
+}
+
 /* More pieces than a chain has, and memory of their own: the rest is launched by itself. */
 static void limits_are_no_failures(void **state)
 {
@@ -185,7 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_follow_one_another), cmocka_unit_test(one_core_is_enough),
         cmocka_unit_test(others_keep_their_place),  cmocka_unit_test(limits_are_no_failures),
-        cmocka_unit_test(gpus_have_none),
+        cmocka_unit_test(local_memory_is_there),    cmocka_unit_test(gpus_have_none),
     };
     return cmocka_run_group_tests_name("device_chain", tests, NULL, NULL);
 }

@@ -141,10 +141,10 @@ KERNEL void conv2d_depthwise(__global const S *restrict x, int x_first,
                              __global const real *restrict w,
                              __global const real *restrict bias, __global S *restrict y,
                              __global const S *restrict gate,
-                             __global const real *restrict norms, int rows_each)
+                             __global const real *restrict norms, int rows_each GROUP_ARGS)
 {
-    convolve_group(x, x_first, w, bias, y, gate, norms, rows_each, get_group_id(0),
-                   get_group_id(1), get_num_groups(1), get_group_id(2));
+    convolve_group(x, x_first, w, bias, y, gate, norms, rows_each, GROUP_ID(0), GROUP_ID(1),
+                   GROUP_COUNT(1), GROUP_ID(2));
 }
 
 #if !DATA

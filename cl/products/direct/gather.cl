@@ -247,9 +247,8 @@ KERNEL void conv2d_gather(__global const S *restrict x, int x_first,
                           __global const real *restrict bias, __global S *restrict y,
                           int y_first, __global B *restrict at,
                           __global const S *restrict gate, __global const real *restrict norms,
-                          int channels, int filters, int rows_each, int blocks_each)
+                          int channels, int filters, int rows_each, int blocks_each GROUP_ARGS)
 {
     gather_group(x, x_first, w, w_first, bias, y, y_first, at, gate, norms, channels,
-                 filters, rows_each, blocks_each, get_group_id(0), get_group_id(1),
-                 get_group_id(2));
+                 filters, rows_each, blocks_each, GROUP_ID(0), GROUP_ID(1), GROUP_ID(2));
 }

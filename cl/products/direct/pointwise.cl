@@ -237,8 +237,8 @@ KERNEL void conv2d_pointwise(__global const S *restrict x, int x_first,
                              int w_row, __global const real *restrict bias,
                              __global S *restrict y, __global const S *restrict gate,
                              __global const real *restrict norms, struct lk_pointwise s,
-                             __local V *copied)
+                             __local V *copied GROUP_ARGS)
 {
     pointwise_group(x, x_first, w, w_first, w_group, w_row, bias, y, gate, norms, s, copied,
-                    get_group_id(0), get_group_id(1), get_group_id(2));
+                    GROUP_ID(0), GROUP_ID(1), GROUP_ID(2));
 }

@@ -134,8 +134,9 @@ BODY void sum_blocks(__global const real *restrict w, __global const real *restr
 /* packed: BLOCK * DEPTH reals where PACK */
 KERNEL void dense_product(__global const real *restrict w, __global const real *restrict bias,
                           __global const S *restrict x, __global S *restrict y, real least,
-                          int rows, int depth, int tiles, int chunk, __local real *packed)
+                          int rows, int depth, int tiles, int chunk,
+                          __local real *packed GROUP_ARGS)
 {
-    sum_blocks(w, bias, x, y, least, rows, depth, tiles, chunk, packed, get_group_id(0),
-               get_group_id(1));
+    sum_blocks(w, bias, x, y, least, rows, depth, tiles, chunk, packed, GROUP_ID(0),
+               GROUP_ID(1));
 }

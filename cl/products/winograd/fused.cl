@@ -283,7 +283,7 @@ KERNEL void conv2d_winograd(__global const S *restrict x, int x_first,
                             __global B *restrict at, __global const S *restrict y_gate,
                             __global const real *restrict norms, __global V *restrict scratch,
                             int scratch_first, struct lk_winograd_whole a,
-                            struct lk_geometry of)
+                            struct lk_geometry of GROUP_ARGS)
 {
     const struct sizes s = {
         .from = {x + x_first / VECTOR, gate, won, .height = of.in_h, .width = of.in_w},
@@ -296,5 +296,5 @@ KERNEL void conv2d_winograd(__global const S *restrict x, int x_first,
         .across = ((TRANSPOSED ? of.in_w : of.out_w) + TILE - 1) / TILE,
         .stream = a.stream};
     winograd_group(s, u + u_first, bias, scratch + scratch_first / VECTOR, a.relu,
-                   get_group_id(0), get_num_groups(0));
+                   GROUP_ID(0), GROUP_COUNT(0));
 }

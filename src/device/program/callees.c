@@ -31,6 +31,9 @@ static void print_arg(struct lk_text *text, const struct lk_arg *arg, const char
     case LK_ARG_REAL:
         lk_text_append(text, "as_float(a[%d])", at);
         break;
+    case LK_ARG_LOCAL:
+        lk_text_append(text, "scratch");
+        break;
     case LK_ARG_STRUCT: /* "struct NAME argument" */
         lk_text_append(text, "*(__global const struct %.*s *)(a + %d)",
                        (int)strcspn(type + strlen("struct "), " "), type + strlen("struct "),
@@ -44,7 +47,10 @@ static void print_arg(struct lk_text *text, const struct lk_arg *arg, const char
 /* How many numbers it takes in the table. */
 static int numbers_of(const struct lk_arg *arg)
 {
-    return arg->kind == LK_ARG_BUFFER ? 2 : arg->kind == LK_ARG_STRUCT ? (int)arg->number : 1;
+    return arg->kind == LK_ARG_BUFFER   ? 2
+           : arg->kind == LK_ARG_LOCAL  ? 0
+           : arg->kind == LK_ARG_STRUCT ? (int)arg->number
+                                        : 1;
 }
 
 static char *print_call(const struct lk_kernel *kernel, const char *params, int number,
@@ -54,7 +60,8 @@ static char *print_call(const struct lk_kernel *kernel, const char *params, int 
     int at = 0;
     lk_text_append(&text,
                    "INLINE void chain_call_%d(__global const int *a, __global char *const "
-                   "*base, const int *group, const int *groups)\n{\n    %s(",
+                   "*base, __local void *scratch, const int *group, const int *groups)\n"
+                   "{\n    %s(",
                    number, kernel->name);
     for (int i = 0; i < count; i++) {
         print_arg(&text, &args[i], params, at);
@@ -129,9 +136,12 @@ void lk_callees_print(const struct lk_callees *callees, const struct lk_program 
     for (int i = 0; i < callees->count; i++)
         print_unit(text, callees, i);
     lk_text_append(text,
-                   "#define CHAIN_CALL(kernel, a, base, group, groups) switch (kernel) {");
+                   "#define CHAIN_CALL(kernel, a, base, scratch, group, groups) switch "
+                   "(kernel) {");
     for (int i = 0; i < callees->count; i++)
-        lk_text_append(text, " case %d: chain_call_%d(a, base, group, groups); break;", i, i);
+        lk_text_append(text,
+                       " case %d: chain_call_%d(a, base, scratch, group, groups); break;", i,
+                       i);
     lk_text_append(text, " }\n");
     lk_unity_print(text, loop, 0, "");
 }

@@ -19,7 +19,7 @@ struct lk_callees {
 };
 
 /* Adds the kernel, unless it is there or can be no part of a chain. In a chain's table a buffer
- * has two numbers, a struct all of its own, everything else one. */
+ * has two numbers, a struct all of its own, local memory none, everything else one. */
 void lk_callees_note(struct lk_callees *callees, const struct lk_kernel *kernel,
                      const struct lk_arg *args, int count);
 

@@ -40,6 +40,7 @@ struct lk_chain {
     struct numbers steps, args, table;
     const struct lk_buffer *bases[BASES];
     int base_count;
+    size_t local; /* bytes: as many as any of them takes */
     struct segment segments[MOST_SEGMENTS];
     int segment;
 };
@@ -53,6 +54,7 @@ enum lk_status lk_chain_create(struct lk_device *device, struct lk_chain **chain
     if (!made)
         return lk_fail_memory("a chain", sizeof *made);
     made->device = device;
+    made->local = sizeof(cl_int); /* without any there is no argument */
     *chain = made;
     return LK_OK;
 }
@@ -137,8 +139,11 @@ static bool append_arg(struct lk_chain *chain, const struct lk_arg *arg)
         return (base >= 0 || !arg->buffer) && offset % 4 == 0 && offset / 4 <= INT32_MAX &&
                append(to, base) && append(to, (int64_t)(offset / 4));
     }
-    if (arg->kind == LK_ARG_LOCAL)
-        return false;
+    if (arg->kind == LK_ARG_LOCAL) {
+        if ((size_t)arg->number > chain->local)
+            chain->local = (size_t)arg->number;
+        return true;
+    }
     if (arg->kind != LK_ARG_STRUCT)
         return append(to, arg->kind == LK_ARG_REAL ? single.bits : arg->number);
     for (int64_t i = 0; i < arg->number; i++)
@@ -205,6 +210,7 @@ static cl_int set_args(const struct lk_chain *chain, const struct segment *s)
     for (int i = 0; i < BASES; i++)
         error |= clSetKernelArg(chain->kernel, (cl_uint)(3 + i), sizeof(cl_mem),
                                 i < chain->base_count ? &chain->bases[i]->mem : NULL);
+    error |= clSetKernelArg(chain->kernel, 3 + BASES, chain->local, NULL);
     return error == CL_SUCCESS ? error : CL_INVALID_KERNEL_ARGS;
 }
 

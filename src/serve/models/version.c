@@ -116,16 +116,17 @@ static enum lk_status take_memory(struct lk_version *v)
     return LK_OK;
 }
 
-/* What is slow only the first times should not be a client's: launches for few samples become
- * one at the end of the second (device/chain.h). */
+/* What is slow only the first times should not be a client's: short launches become one at the
+ * end of the second (device/chain.h). */
 static enum lk_status warm_up(struct lk_version *v)
 {
     const void *from[LK_MOST_INPUTS];
     for (int i = 0; i < LK_MOST_INPUTS; i++)
         from[i] = v->inputs[i];
-    LK_TRY(lk_predictor_run_fields(v->first, v->served->options->max_batch, from, v->outputs));
-    LK_TRY(lk_predictor_run_fields(v->first, 1, from, v->outputs));
-    return lk_predictor_run_fields(v->first, 1, from, v->outputs);
+    for (int i = 0; i < 4; i++)
+        LK_TRY(lk_predictor_run_fields(v->first, i < 2 ? v->served->options->max_batch : 1,
+                                       from, v->outputs));
+    return LK_OK;
 }
 
 /* Seconds of $LOCKSTEP_HANG_SECONDS, as in training, or 30. */
