@@ -132,10 +132,11 @@ const struct lk_node *lk_replica_cut_value(const struct lk_replica *replica, int
                                            struct lk_shape *shape);
 enum lk_dtype lk_replica_feature_dtype(const struct lk_replica *replica);
 
-/* Appends a line for each operation: its options, inputs and the algorithms that it computes
- * forward with. fails: LK_E_ARGUMENT options that are too long to print */
+/* Appends a line for each operation of a replica, which need not fit into the device's memory:
+ * its options, inputs and the algorithms that it computes forward with. fails: LK_E_ARGUMENT
+ * options that are too long to print; as lk_replica_create() */
 struct lk_text;
-LK_MUST_CHECK enum lk_status lk_replica_describe(const struct lk_replica *replica,
+LK_MUST_CHECK enum lk_status lk_replica_describe(const struct lk_replica_config *config,
                                                  struct lk_text *text);
 
 /* Whether it takes this input. */

@@ -22,7 +22,6 @@ struct runner {
 struct place {
     struct runner runners[LK_MOST_IN_FLIGHT];
     int next, next_backward;
-    int fetched; /* micro-batches whose samples are there */
     struct lk_stretches stretches;
     struct lk_crossing_tally sent; /* in the step */
     struct lk_checked_copy *checked;
@@ -42,6 +41,7 @@ struct lk_group {
     struct lk_replica *members[LK_MOST_PLACES]; /* that have weights */
     struct place places[LK_MOST_PLACES];
     const struct lk_group_work *work;
+    int fetched;                    /* micro-batches whose samples are there */
     int64_t step;                   /* the last */
     struct parcel *parcels, *spare; /* to be moved; not in use */
 };
@@ -136,7 +136,7 @@ enum lk_status lk_group_create(const struct lk_replica_config *config,
         return lk_fail_memory("a group of devices", sizeof *made);
     made->count = count;
     made->in_flight = in_flight;
-    made->trains = config->training;
+    made->trains = config->training && config->part != LK_PART_FROZEN;
     const enum lk_status status = create(made, config, devices);
     if (status != LK_OK) {
         lk_group_destroy(made);
@@ -294,7 +294,7 @@ static enum lk_status begin(struct lk_group *group, int place, bool *has_begun)
     const struct lk_group_work *work = group->work;
     struct place *here = &group->places[place];
     struct runner *runner = runner_of(group, place, here->next);
-    *has_begun = here->next < here->fetched && runner->index < 0 && runner->parcels == 0;
+    *has_begun = here->next < group->fetched && runner->index < 0 && runner->parcels == 0;
     if (!*has_begun)
         return LK_OK;
     runner->index = here->next++;
@@ -337,31 +337,21 @@ static enum lk_status advance(struct lk_group *group)
     return LK_OK;
 }
 
-/* Reads the samples of one micro-batch for one place: of those that some place lacks the first.
- * A replica has room for the next micro-batch beside the one that it works on. When all are
- * read, those of the next run. */
+/* Reads the samples of one more micro-batch, where all places have room: a replica has room for
+ * the next one beside that which it works on. When all are read, those of the next run. */
 static enum lk_status fetch_one(struct lk_group *group, bool *has_fetched)
 {
     const struct lk_group_work *work = group->work;
-    struct place *least = NULL;
-    bool have_all_begun = true;
+    bool has_room = group->fetched < work->micro_batches, have_all_begun = true;
     for (int p = 0; p < group->count; p++) {
-        struct place *here = &group->places[p];
-        have_all_begun &= here->next == work->micro_batches;
-        if (here->fetched < work->micro_batches &&
-            here->fetched < here->next + group->in_flight &&
-            (!least || here->fetched < least->fetched))
-            least = here;
+        has_room &= group->fetched < group->places[p].next + group->in_flight;
+        have_all_begun &= group->places[p].next == work->micro_batches;
     }
-    *has_fetched = least != NULL;
-    if (!least)
+    *has_fetched = has_room;
+    if (!has_room)
         return have_all_begun && work->fetch_next ? work->fetch_next(work->context, has_fetched)
                                                   : LK_OK;
-    const int place = (int)(least - group->places);
-    LK_TRY(work->fetch(work->context, runner_of(group, place, least->fetched)->replica, place,
-                       least->fetched));
-    least->fetched++;
-    return LK_OK;
+    return work->fetch(work->context, group->fetched++);
 }
 
 static void count_down(struct lk_group *group, struct parcel **at)
@@ -450,10 +440,10 @@ static enum lk_status reset(struct lk_group *group, const struct lk_group_work *
 {
     group->work = work;
     group->step = work->step;
+    group->fetched = work->fetch ? work->fetched : work->micro_batches;
     for (int p = 0; p < group->count; p++) {
         struct place *place = &group->places[p];
         place->next = place->next_backward = 0;
-        place->fetched = work->fetch ? work->fetched : work->micro_batches;
         place->stretches.count = 0;
         place->sent = (struct lk_crossing_tally){0};
         for (int i = 0; i < group->in_flight; i++)
