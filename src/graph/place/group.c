@@ -1,6 +1,7 @@
 /* Runs the replicas of a group: each goes as far as it can, then what has to cross is moved. */
 #include "graph/place/group.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "graph/crossing.h"
@@ -401,13 +402,19 @@ static struct movable find_movable(struct lk_group *group)
 }
 
 /* Of several devices nobody knows which is the first to send, and OpenCL waits for all or for
- * one that is named: so this looks again and again. */
+ * one that is named: so this looks again and again. On a CPU each look takes a core from a
+ * kernel, so it comes the later the longer there was nothing to see, by an eighth. */
 static struct parcel **await_parcel(struct lk_group *group)
 {
-    enum { NANOSECONDS = 50000 };
+    enum { SHORTEST = 20000, LONGEST = 1000000 }; /* nanoseconds */
+    const double start = lk_seconds();
     struct movable found = find_movable(group);
     while (found.count > 1 && !found.there) {
-        nanosleep(&(struct timespec){.tv_nsec = NANOSECONDS}, NULL);
+        const double waited = 1e9 * (lk_seconds() - start) / 8;
+        const long pause = waited < SHORTEST  ? SHORTEST
+                           : waited > LONGEST ? LONGEST
+                                              : (long)waited;
+        nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
         found = find_movable(group);
     }
     return found.there ? found.there : found.first;
