@@ -157,6 +157,9 @@ struct lk_micro_batch {
  */
 void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, int slot);
 
+/* Of one sample there. */
+size_t lk_replica_sample_bytes(const struct lk_replica *replica, const struct lk_node *input);
+
 /* Memory for what was drawn for each sample of the slot, such as flip and colour factors; NULL:
  * nothing is drawn. */
 struct lk_transform_params *lk_replica_transform_params(struct lk_replica *replica,

@@ -290,6 +290,12 @@ void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, i
     return found ? (uint8_t *)found->memory[slot] + found->records : NULL;
 }
 
+size_t lk_replica_sample_bytes(const struct lk_replica *replica, const struct lk_node *input)
+{
+    const struct lk_replica_input *found = find_input(replica, input);
+    return found ? lk_input_bytes(&found->about) : 0;
+}
+
 struct lk_transform_params *lk_replica_transform_params(struct lk_replica *replica,
                                                         const struct lk_node *input, int slot)
 {

@@ -43,7 +43,8 @@ static void finish(const struct lk_feed *feed, const struct lk_feed_target *targ
             void *memory = memory_of(&targets[t], row);
             if (memory && memory != to[row->field])
                 memcpy(memory, to[row->field],
-                       (size_t)samples * lk_input_bytes(&row->input->input));
+                       (size_t)samples *
+                           lk_replica_sample_bytes(targets[t].replica, row->input));
         }
     for (int t = 0; t < count; t++)
         for (int i = 0; i < feed->count; i++) {
