@@ -61,15 +61,25 @@ static enum lk_status check_tiles(const struct lk_group *group, int place)
                    first->lanes, own->lanes);
 }
 
+static void destroy_runners(struct lk_group *group, int place)
+{
+    for (int i = group->in_flight - 1; i >= 0; i--) {
+        lk_replica_destroy(group->places[place].runners[i].replica);
+        group->places[place].runners[i].replica = NULL;
+    }
+}
+
 /* All replicas of a place have activations and inputs of their own at the same time. Each by
  * itself was found to fit. */
 static enum lk_status check_room(const struct lk_group *group, int place)
 {
-    const struct lk_replica *first = group->places[place].runners[0].replica;
-    const struct lk_replica_bytes bytes = lk_replica_bytes(first);
+    const struct runner *runners = group->places[place].runners;
     const double there = lk_replica_bytes_there(group->places[place].stretches.device);
-    const double all = (double)bytes.total +
-                       (double)(bytes.activations + bytes.inputs) * (group->in_flight - 1);
+    double all = (double)lk_replica_bytes(runners[0].replica).total;
+    for (int i = 1; i < group->in_flight; i++) {
+        const struct lk_replica_bytes bytes = lk_replica_bytes(runners[i].replica);
+        all += (double)(bytes.activations + bytes.inputs);
+    }
     if (group->in_flight == 1 || all <= there)
         return LK_OK;
     return lk_fail(LK_E_DEVICE_MEMORY,
@@ -79,9 +89,9 @@ static enum lk_status check_room(const struct lk_group *group, int place)
 }
 
 /* The first replica of a place has what all of them share. */
-static enum lk_status create_place(struct lk_group *group,
-                                   const struct lk_replica_config *config,
-                                   struct lk_device *device, int place)
+static enum lk_status create_runners(struct lk_group *group,
+                                     const struct lk_replica_config *config,
+                                     struct lk_device *device, int place)
 {
     struct runner *runners = group->places[place].runners;
     struct lk_replica_config own = *config;
@@ -95,11 +105,29 @@ static enum lk_status create_place(struct lk_group *group,
         LK_TRY(lk_replica_create(&own, &runners[i].replica));
         lk_replica_join(runners[i].replica, group->members);
         own.weights_of = runners[0].replica;
+        own.packs_once = lk_replica_packs_once(runners[0].replica);
+        if (own.packs_once)
+            own.recompute = LK_RECOMPUTE_OFF;
         own.optimizer_arrays = own.gradient_sums = 0;
     }
     group->members[place] = runners[0].replica;
-    LK_TRY(check_room(group, place));
-    return check_tiles(group, place);
+    return check_room(group, place);
+}
+
+/* What is packed of weights is kept for a step where there is room for that. */
+static enum lk_status create_place(struct lk_group *group,
+                                   const struct lk_replica_config *config,
+                                   struct lk_device *device, int place)
+{
+    struct lk_replica_config own = *config;
+    enum lk_status status = create_runners(group, &own, device, place);
+    if (status == LK_E_DEVICE_MEMORY && config->packs_once) {
+        lk_error_clear();
+        destroy_runners(group, place);
+        own.packs_once = false;
+        status = create_runners(group, &own, device, place);
+    }
+    return status == LK_OK ? check_tiles(group, place) : status;
 }
 
 /* Room for a parcel of each crossing and runner, forward and backward. */
@@ -177,8 +205,7 @@ void lk_group_destroy(struct lk_group *group)
         return;
     for (int p = 0; p < group->count; p++) {
         lk_stretches_clear(&group->places[p].stretches);
-        for (int i = group->in_flight - 1; i >= 0; i--)
-            lk_replica_destroy(group->places[p].runners[i].replica);
+        destroy_runners(group, p);
         lk_checked_copy_destroy(group->places[p].checked);
     }
     free_parcels(group->parcels);

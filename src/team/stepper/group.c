@@ -12,7 +12,9 @@ enum lk_status lk_stepper_group_create(struct lk_stepper *stepper,
                                        const struct lk_replica_config *config)
 {
     const struct lk_stepper_config *c = &stepper->config;
-    LK_TRY(lk_group_create(config, c->group, c->places, c->in_flight, &stepper->group));
+    struct lk_replica_config own = *config;
+    own.packs_once = c->most_shards < c->shards;
+    LK_TRY(lk_group_create(&own, c->group, c->places, c->in_flight, &stepper->group));
     stepper->place_count = c->places;
     for (int i = 0; i < c->places; i++) {
         stepper->places[i].device = c->group[i];
@@ -129,6 +131,8 @@ enum lk_status lk_stepper_group_begin(struct lk_stepper *stepper, struct lk_batc
                                        .load = load,
                                        .forwarded = forwarded,
                                        .finished = finished};
+    for (int p = 0; p < stepper->place_count; p++)
+        lk_replica_renew_weights(stepper->places[p].replica);
     if (given->run.first == 0)
         LK_TRY(lk_stepper_share_penalties(stepper));
     LK_TRY(lk_stepper_share_scale(stepper));
