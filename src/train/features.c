@@ -144,9 +144,9 @@ static enum lk_status describe_on(void *context, struct lk_worker *worker)
  * batches, which goes through a group in micro-batches. */
 struct frozen {
     struct filling *filling;
-    struct lk_group *group;     /* owns the replicas; NULL: there is one device */
-    struct lk_replica *replica; /* of the first place */
-    int64_t batch, each;        /* samples, and of a micro-batch */
+    struct lk_group *group;          /* owns the replicas; NULL: there is one device */
+    struct lk_replica *replica;      /* of the first place */
+    int64_t batch, each;             /* samples, and of a micro-batch */
     uint8_t *fields[LK_MOST_FIELDS]; /* [batch] of each field of the records */
     void *again[LK_MOST_FIELDS];     /* of those that the frozen part reads too */
     bool reads_again;
@@ -245,7 +245,8 @@ static int64_t samples_of(const struct frozen *frozen, struct lk_batch_range ran
     return lk_least(frozen->each, range.count - index * frozen->each);
 }
 
-static enum lk_status read_samples(struct frozen *frozen, struct lk_batch_range range, int index)
+static enum lk_status read_samples(struct frozen *frozen, struct lk_batch_range range,
+                                   int index)
 {
     const struct filling *f = frozen->filling;
     const struct lk_batch_range part = {range.batch, range.first + index * frozen->each,
@@ -256,9 +257,8 @@ static enum lk_status read_samples(struct frozen *frozen, struct lk_batch_range 
     for (int p = 0; p < places; p++)
         targets[p] = (struct lk_feed_target){runner(frozen, p, index), 0};
     for (int i = f->features; i < f->config.field_count; i++)
-        to[f->copied[i]] =
-            frozen->fields[i] +
-            (size_t)(index * frozen->each) * lk_kept_field_bytes(&f->config, i);
+        to[f->copied[i]] = frozen->fields[i] +
+                           (size_t)(index * frozen->each) * lk_kept_field_bytes(&f->config, i);
     return lk_feed_read_all(&f->from, targets, places, f->batches, part, to);
 }
 

@@ -274,8 +274,8 @@ static enum lk_status choose_part(struct choosing *c)
     return status;
 }
 
-/* What runs before the head, a shard at a time and forward alone. What cannot be divided is left
- * to the first device. */
+/* What runs before the head, a shard at a time and forward alone. What cannot be divided is
+ * left to the first device. */
 static enum lk_status choose_frozen(const struct choosing *head)
 {
     struct choosing c = {

@@ -32,8 +32,8 @@ struct lk_feed_target {
 
 /* Reads samples of a batch into slots of one or several replicas, from their first place on,
  * together with the parameters of what devices do to their images. Each field is read once and
- * copied to all other inputs that take it. `to`: where fields go that no input takes; NULL: they
- * are not wanted; of the others it says where they are then. Any thread. fails: as
+ * copied to all other inputs that take it. `to`: where fields go that no input takes; NULL:
+ * they are not wanted; of the others it says where they are then. Any thread. fails: as
  * lk_batches_read_fields() */
 LK_MUST_CHECK enum lk_status lk_feed_read_all(const struct lk_feed *feed,
                                               const struct lk_feed_target *targets, int count,

@@ -25,8 +25,7 @@ enum lk_status lk_stepper_fetch(struct lk_stepper *stepper,
     for (int i = 0; i < count; i++)
         LK_TRY(lk_replica_claim_slot(targets[i].replica, targets[i].slot));
     if (micro_batch->samples > 0)
-        LK_TRY(
-            lk_feed_read_all(stepper->config.feed, targets, count, batches, range, to));
+        LK_TRY(lk_feed_read_all(stepper->config.feed, targets, count, batches, range, to));
     for (int i = 0; i < count; i++)
         LK_TRY(lk_replica_upload(targets[i].replica, targets[i].slot, micro_batch->samples));
     return LK_OK;

@@ -225,8 +225,8 @@ enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator, int64_t coun
     const struct lk_model *model = evaluator->model;
     for (int64_t i = 0; i < count; i += evaluator->batch) {
         const int64_t n = lk_least(evaluator->batch, count - i);
-        struct lk_replica *used = evaluator->few && n <= LK_FEW_SAMPLES ? evaluator->few
-                                                                        : evaluator->replica;
+        struct lk_replica *used =
+            evaluator->few && n <= LK_FEW_SAMPLES ? evaluator->few : evaluator->replica;
         float *to[LK_MOST_OUTPUTS];
         for (int j = 0; j < model->input_count; j++) {
             const struct lk_node *node = model->inputs[j];
@@ -255,7 +255,8 @@ static enum lk_status read_batch(struct lk_evaluator *evaluator, int64_t batch, 
     const int places = lk_group_places(evaluator->replica);
     for (int p = 0; p < places; p++)
         slots[p] = (struct lk_feed_target){lk_group_member(evaluator->replica, p), 0};
-    LK_TRY(lk_feed_read_all(&evaluator->feed, slots, places, evaluator->batches, range, fields));
+    LK_TRY(
+        lk_feed_read_all(&evaluator->feed, slots, places, evaluator->batches, range, fields));
     return evaluator->features
                ? lk_evaluator_keep_targets(evaluator, batch * evaluator->batch, count, targets)
                : LK_OK;
