@@ -41,9 +41,7 @@ struct lk_replica_config {
     struct lk_replica *weights_of; /* a replica of the same graph on the same device whose
                                     * weights this one uses, and in training its gradients; it
                                     * must be destroyed after this one. NULL: it has its own */
-    bool packs_once;               /* in training: what is packed of weights is kept until
-                                    * lk_replica_renew_weights(), where there is memory for that; a replica
-                                    * with weights_of uses what that one has, of the same graph and batch */
+    bool packs_once; /* in training: lk_replica_renew_weights() */
     bool weights_stay; /* of weights_of, from the first forward on; not with borrows_memory */
     bool one_step; /* forward computes time step `step` of sequences, from 0 on: inputs are [1],
                     * lengths 1, outputs [1, c]. Not in training. fails: LK_E_UNSUPPORTED where
@@ -100,11 +98,6 @@ const struct lk_tiling *lk_replica_tiling(const struct lk_replica *replica);
 /* From now on multiplies gradients by the first real of `scale`, which must outlive the
  * replica's work; NULL: by 1. */
 void lk_replica_set_loss_scale(struct lk_replica *replica, const struct lk_buffer *scale);
-
-/* With config.packs_once, which is false where there was no memory for it: weights may have
- * changed. Call it before any forward; it counts for all replicas with the same weights. */
-void lk_replica_renew_weights(struct lk_replica *replica);
-bool lk_replica_packs_once(const struct lk_replica *replica);
 
 /* LK_F32 or LK_F64. */
 enum lk_dtype lk_replica_real(const struct lk_replica *replica);
@@ -164,9 +157,6 @@ struct lk_micro_batch {
  * them: uint8 [h][w][c], int32 or float of its shape. NULL for an input that no output needs.
  */
 void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, int slot);
-
-/* Of one sample there. */
-size_t lk_replica_sample_bytes(const struct lk_replica *replica, const struct lk_node *input);
 
 /* Memory for what was drawn for each sample of the slot, such as flip and colour factors; NULL:
  * nothing is drawn. */

@@ -121,8 +121,9 @@ class Freezing(ProgramTest):
         self.assertEqual(os.stat(self.path('f.feats')).st_ino, before.st_ino)
 
     # The frozen part on both devices, the head on one or on both; features of both places.
-    PLACES = [('0*2', 'auto'), ('0*2', 'c1=0,c2=1'), ('0*2', 'c1=0,n2=1'), ('0*2', 'c1=1,head=0'),
-              ('0*4', 'c1=0,c2=1'), ('0*2', 'c1=0,c2=1,c3=0,add_1=1')]
+    PLACES = [('0*2', 'auto'), ('0*2', 'c1=0,c2=1'), ('0*2', 'c1=0,n2=1'),
+              ('0*2', 'c1=1,head=0'), ('0*4', 'c1=0,c2=1'),
+              ('0*2', 'c1=0,c2=1,c3=0,add_1=1')]
 
     def test_features_of_groups_change_no_bit(self):
         """Devices of a group compute features of their places, and train the head."""
