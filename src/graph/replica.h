@@ -167,7 +167,7 @@ struct lk_transform_params *lk_replica_transform_params(struct lk_replica *repli
  * the slot was uploaded but not loaded. fails: LK_E_DEVICE, also where its upload had failed */
 LK_MUST_CHECK enum lk_status lk_replica_wait_slot(struct lk_replica *replica, int slot);
 
-/* As lk_replica_wait_slot(); samples that were uploaded but not loaded are dropped. */
+/* Likewise; samples that were uploaded but not loaded are dropped. */
 LK_MUST_CHECK enum lk_status lk_replica_claim_slot(struct lk_replica *replica, int slot);
 
 /* Sends the slot's first `samples` samples to the device, which may still compute on those of
@@ -187,8 +187,6 @@ lk_replica_load_micro_batch(struct lk_replica *replica, int slot,
 /* Runs forward on the loaded inputs. These may share memory with later activations, so load
  * before each forward. `step`: for random numbers, and see config.one_step. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step);
-/* With config.one_step: whether more steps may come than sequences have. */
-bool lk_replica_forgets_nothing(const struct lk_replica *replica);
 
 /* Runs backward from the loss of the last forward into the gradients: to the end, or as far as
  * needed for the gradients of `bucket`, which must be asked for in order. Enqueues. */
