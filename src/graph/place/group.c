@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "graph/crossing.h"
 #include "graph/place/checked_copy.h"
-#include "graph/place/stretches.h"
+#include "graph/stretches.h"
 #include "graph/replica_internal.h"
 #include <stdlib.h>
 #include <time.h>
