@@ -4,6 +4,7 @@
 #define LK_GRAPH_BUCKET_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct lk_buffer;
@@ -37,5 +38,18 @@ struct lk_gradient_run {
 };
 bool lk_replica_gradient_run(const struct lk_replica *replica, int index,
                              struct lk_gradient_run *run);
+
+/* With config.packs_once what is packed of weights is kept, where there is memory for that,
+ * until this tells that they may have changed: for all replicas with the same weights. Call it
+ * before any forward. packs_once(): whether there was memory. */
+void lk_replica_renew_weights(struct lk_replica *replica);
+bool lk_replica_packs_once(const struct lk_replica *replica);
+
+/* With config.one_step: whether more steps may come than sequences have. */
+bool lk_replica_forgets_nothing(const struct lk_replica *replica);
+
+/* Bytes of a sample of an input in a slot (lk_replica_slot()). */
+struct lk_node;
+size_t lk_replica_sample_bytes(const struct lk_replica *replica, const struct lk_node *input);
 
 #endif

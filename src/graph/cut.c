@@ -127,7 +127,7 @@ static void describe_choices(const struct lk_replica *replica, int i, struct lk_
     }
 }
 
-enum lk_status lk_replica_describe(const struct lk_replica *replica, struct lk_text *text)
+static enum lk_status describe(const struct lk_replica *replica, struct lk_text *text)
 {
     const struct lk_schedule *s = &replica->schedule;
     lk_text_append(text, "math %s\n", lk_math_names[lk_choices_math(replica->config.choices)]);
@@ -145,4 +145,13 @@ enum lk_status lk_replica_describe(const struct lk_replica *replica, struct lk_t
         lk_text_append(text, "\n");
     }
     return LK_OK;
+}
+
+enum lk_status lk_replica_describe(const struct lk_replica_config *config, struct lk_text *text)
+{
+    struct lk_replica *replica = NULL;
+    LK_TRY(lk_replica_make(config, &replica));
+    const enum lk_status status = describe(replica, text);
+    lk_replica_destroy(replica);
+    return status;
 }

@@ -79,7 +79,7 @@ static enum lk_status list_params(struct lk_replica *replica)
 static bool keeps_packed(const struct lk_replica *replica)
 {
     const struct lk_replica_config *c = &replica->config;
-    return !c->training && (!c->weights_of || c->weights_stay);
+    return c->packs_once || (!c->training && (!c->weights_of || c->weights_stay));
 }
 
 static enum lk_status prepare_op(struct lk_replica *replica, int i)
@@ -259,8 +259,7 @@ static enum lk_status create(struct lk_replica *replica)
     return prepare_forks(replica);
 }
 
-enum lk_status lk_replica_make(const struct lk_replica_config *config,
-                               struct lk_replica **replica)
+static enum lk_status make(const struct lk_replica_config *config, struct lk_replica **replica)
 {
     if (config->batch < 1 || config->shards < 1 || config->shards > config->batch ||
         (config->shards & (config->shards - 1)) != 0)
@@ -291,6 +290,36 @@ enum lk_status lk_replica_make(const struct lk_replica_config *config,
     }
     *replica = made;
     return LK_OK;
+}
+
+/* What is packed once is kept only where nothing has to be computed again for that. */
+enum lk_status lk_replica_make(const struct lk_replica_config *config,
+                               struct lk_replica **replica)
+{
+    struct lk_replica_config keeping = *config;
+    struct lk_replica *made = NULL;
+    if (!config->packs_once)
+        return make(config, replica);
+    keeping.recompute = LK_RECOMPUTE_OFF;
+    LK_TRY(make(&keeping, &made));
+    if (lk_replica_fits(made)) {
+        *replica = made;
+        return LK_OK;
+    }
+    lk_replica_destroy(made);
+    keeping = *config;
+    keeping.packs_once = false;
+    return make(&keeping, replica);
+}
+
+void lk_replica_renew_weights(struct lk_replica *replica)
+{
+    replica->weights_version++;
+}
+
+bool lk_replica_packs_once(const struct lk_replica *replica)
+{
+    return replica->config.packs_once;
 }
 
 /* A row list has memory of its own, others a place in the gradients. */

@@ -41,6 +41,7 @@ struct lk_replica_config {
     struct lk_replica *weights_of; /* a replica of the same graph on the same device whose
                                     * weights this one uses, and in training its gradients; it
                                     * must be destroyed after this one. NULL: it has its own */
+    bool packs_once; /* in training: lk_replica_renew_weights() */
     bool weights_stay; /* of weights_of, from the first forward on; not with borrows_memory */
     bool one_step; /* forward computes time step `step` of sequences, from 0 on: inputs are [1],
                     * lengths 1, outputs [1, c]. Not in training. fails: LK_E_UNSUPPORTED where
@@ -132,10 +133,11 @@ const struct lk_node *lk_replica_cut_value(const struct lk_replica *replica, int
                                            struct lk_shape *shape);
 enum lk_dtype lk_replica_feature_dtype(const struct lk_replica *replica);
 
-/* Appends a line for each operation: its options, inputs and the algorithms that it computes
- * forward with. fails: LK_E_ARGUMENT options that are too long to print */
+/* Appends a line for each operation of a replica, which need not fit into the device's memory:
+ * its options, inputs and the algorithms that it computes forward with. fails: LK_E_ARGUMENT
+ * options that are too long to print; as lk_replica_create() */
 struct lk_text;
-LK_MUST_CHECK enum lk_status lk_replica_describe(const struct lk_replica *replica,
+LK_MUST_CHECK enum lk_status lk_replica_describe(const struct lk_replica_config *config,
                                                  struct lk_text *text);
 
 /* Whether it takes this input. */
@@ -165,7 +167,7 @@ struct lk_transform_params *lk_replica_transform_params(struct lk_replica *repli
  * the slot was uploaded but not loaded. fails: LK_E_DEVICE, also where its upload had failed */
 LK_MUST_CHECK enum lk_status lk_replica_wait_slot(struct lk_replica *replica, int slot);
 
-/* As lk_replica_wait_slot(); samples that were uploaded but not loaded are dropped. */
+/* Likewise; samples that were uploaded but not loaded are dropped. */
 LK_MUST_CHECK enum lk_status lk_replica_claim_slot(struct lk_replica *replica, int slot);
 
 /* Sends the slot's first `samples` samples to the device, which may still compute on those of
@@ -185,8 +187,6 @@ lk_replica_load_micro_batch(struct lk_replica *replica, int slot,
 /* Runs forward on the loaded inputs. These may share memory with later activations, so load
  * before each forward. `step`: for random numbers, and see config.one_step. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step);
-/* With config.one_step: whether more steps may come than sequences have. */
-bool lk_replica_forgets_nothing(const struct lk_replica *replica);
 
 /* Runs backward from the loss of the last forward into the gradients: to the end, or as far as
  * needed for the gradients of `bucket`, which must be asked for in order. Enqueues. */

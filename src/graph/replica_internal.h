@@ -17,6 +17,8 @@ struct lk_prepared {
     struct lk_op_setup setup;
     int param[LK_MOST_PARAMS]; /* indices of parameters */
     int saved, forward_workspace, backward_workspace, past, packed;
+    int64_t packed_at[2]; /* with config.packs_once: the version of the weights that was packed,
+                           * for forward and for backward */
     int saved_again, again_workspace; /* where backward runs it forward again */
     int extra_dx[LK_MOST_INPUTS];     /* where dx goes if another reader of the value has
                                        * written its gradient before; the two are then
@@ -63,6 +65,7 @@ struct lk_replica {
     int64_t weight_count, listed_count, trainable_count, gradient_count;
     struct lk_buffer *weights, *gradients;
     bool weights_are_new;                              /* nothing was packed of them yet */
+    int64_t weights_version;                           /* with config.packs_once */
     struct lk_buffer **weight_views, **gradient_views; /* of each parameter */
 
     struct lk_live_range *live_ranges;

@@ -102,7 +102,9 @@ static void plan_op(struct lk_replica *replica, int i)
     p->saved = add_live_range(replica, p->setup.saved_bytes, i, backward && !again ? back : i);
     p->forward_workspace = add_live_range(replica, p->setup.workspace_bytes, i, i);
     p->past = add_live_range(replica, p->setup.past_bytes, -1, replica->recompute.end);
-    p->packed = add_live_range(replica, p->setup.packed_bytes, -1, replica->recompute.end);
+    const bool has_own = !replica->config.packs_once || !replica->config.weights_of;
+    p->packed = add_live_range(replica, has_own ? p->setup.packed_bytes : 0, -1,
+                               replica->recompute.end);
     p->saved_again = p->again_workspace = -1;
     if (again) {
         p->saved_again =

@@ -70,9 +70,29 @@ static struct lk_buffer *activation(const struct lk_replica *replica, int value,
                                    : replica->activation[value]);
 }
 
-/* Weights of another replica may have changed since the last forward. */
-static bool repacks(const struct lk_replica *replica)
+/* The replica that has what is packed once of the weights. */
+static const struct lk_replica *packer(const struct lk_replica *replica)
 {
+    const bool borrows = replica->config.packs_once && replica->config.weights_of;
+    return borrows ? replica->config.weights_of : replica;
+}
+
+/* Notes that operation i packs its weights in this pass; false: it has packed them as they are.
+ */
+static bool packs_now(const struct lk_replica *replica, int i, bool in_backward)
+{
+    const struct lk_replica *owner = packer(replica);
+    int64_t *packed_at = &owner->prepared[i].packed_at[in_backward];
+    const bool is_new = *packed_at != owner->weights_version + 1;
+    *packed_at = owner->weights_version + 1;
+    return is_new;
+}
+
+/* Weights of another replica may have changed since the last forward. */
+static bool repacks(const struct lk_replica *replica, int i)
+{
+    if (replica->config.packs_once)
+        return packs_now(replica, i, false);
     return replica->weights_are_new ||
            (replica->config.weights_of && !replica->config.weights_stay);
 }
@@ -87,8 +107,7 @@ static struct lk_op_run base_run(const struct lk_replica *replica, int i, bool a
         .saved = live_range(replica, again && prepared->saved_again >= 0 ? prepared->saved_again
                                                                          : prepared->saved),
         .past = live_range(replica, prepared->past),
-        .packed = live_range(replica, prepared->packed),
-        .weights_are_new = repacks(replica),
+        .packed = live_range(packer(replica), packer(replica)->prepared[i].packed),
         .time = replica->config.one_step ? replica->step : 0,
         .loss_scale = replica->loss_scale,
         .dw_stride = lk_replica_gradient_stride(replica),
@@ -174,6 +193,7 @@ enum lk_status lk_replica_go_forward(struct lk_replica *replica, bool *is_done)
         if (lk_crossing_is_awaited(replica, i, false))
             break;
         struct lk_op_run run = base_run(replica, i, false);
+        run.weights_are_new = repacks(replica, i);
         run.workspace = live_range(replica, replica->prepared[i].forward_workspace);
         LK_TRY(replica->schedule.ops[i].op->forward(&replica->prepared[i].setup, &run));
         if (replica->watch)
@@ -216,6 +236,7 @@ static enum lk_status backward_op(struct lk_replica *replica, int i)
     const struct lk_scheduled_op *scheduled = &replica->schedule.ops[i];
     const struct lk_prepared *prepared = &replica->prepared[i];
     struct lk_op_run run = base_run(replica, i, true);
+    run.weights_are_new = !replica->config.packs_once || packs_now(replica, i, true);
     run.workspace = live_range(replica, prepared->backward_workspace);
     run.dy = live_range(replica, replica->gradient[scheduled->y]);
     if (!scheduled->shapes.backward_reads_y || prepared->setup.dy_is_gated)
@@ -253,6 +274,7 @@ static enum lk_status run_again(struct lk_replica *replica, int last)
         if (!r->runs_again[i])
             continue;
         struct lk_op_run run = base_run(replica, i, true);
+        run.weights_are_new = repacks(replica, i);
         run.workspace = live_range(replica, replica->prepared[i].again_workspace);
         LK_TRY(replica->schedule.ops[i].op->forward(&replica->prepared[i].setup, &run));
     }
@@ -299,6 +321,12 @@ void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, i
 {
     const struct lk_replica_input *found = find_input(replica, input);
     return found ? (uint8_t *)found->memory[slot] + found->records : NULL;
+}
+
+size_t lk_replica_sample_bytes(const struct lk_replica *replica, const struct lk_node *input)
+{
+    const struct lk_replica_input *found = find_input(replica, input);
+    return found ? lk_input_bytes(&found->about) : 0;
 }
 
 struct lk_transform_params *lk_replica_transform_params(struct lk_replica *replica,

@@ -105,14 +105,17 @@ static enum lk_status prepare_pass(const struct lk_product_setup *setup, struct 
     struct lk_layer_use *use = &layer->uses[pass];
     struct lk_product_job job = job_of(layer, pass);
     job.first = *reals;
-    if (pass == LK_PASS_FORWARD) {
-        job.packed_first = lk_ending_reals(setup, &layer->shape);
+    if (pass != LK_PASS_WEIGHTS) {
+        const int64_t before = (int64_t)(layer->packed_bytes / lk_dtype_bytes(setup->real));
+        job.packed_first =
+            before > 0 ? (before + 15) / 16 * 16 : lk_ending_reals(setup, &layer->shape);
         job.weights_stay = layer->wants.weights_stay;
     }
     LK_TRY(prepare_way(setup, layer, &job, use));
     *reals += (job.count + 15) / 16 * 16;
-    layer->packed_bytes +=
-        (size_t)(job.packed_first + job.packed) * lk_dtype_bytes(setup->real);
+    if (pass == LK_PASS_FORWARD || job.packed > 0)
+        layer->packed_bytes =
+            (size_t)(job.packed_first + job.packed) * lk_dtype_bytes(setup->real);
     layer->gives_db |= job.gives_db && (!layer->expands || has_matrix_kernels(layer));
     return LK_OK;
 }
@@ -277,6 +280,8 @@ enum lk_status lk_layer_backward(const struct lk_product_setup *setup,
                                             .dw = run->dw,
                                             .db = layer->gives_db ? db : NULL,
                                             .dw_stride = run->dw_stride,
+                                            .packed = run->packed,
+                                            .weights_are_new = run->weights_are_new,
                                             .workspace = run->workspace};
     if (run->dx)
         LK_TRY(enqueue(setup, layer, LK_PASS_DATA, &operands));

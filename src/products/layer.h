@@ -14,13 +14,13 @@
 /* What a training step asks of a layer. */
 struct lk_layer_wants {
     bool training, dx, dw;
-    bool asks_gate;   /* dx should be 0 where x is not > 0 */
-    bool dy_is_gated; /* dy is 0 where y is not > 0: backward gets no y */
-    bool without_y;   /* forward will not be called */
-    bool weights_stay; /* outside training: what forward packs of them may be kept in
+    bool asks_gate;    /* dx should be 0 where x is not > 0 */
+    bool dy_is_gated;  /* dy is 0 where y is not > 0: backward gets no y */
+    bool without_y;    /* forward will not be called */
+    bool weights_stay; /* from run to run: what forward and dx pack of them may be kept in
                         * `packed` */
-    int64_t kept;     /* reals at the beginning of the workspace, which the caller keeps for
-                       * itself; a multiple of 16 */
+    int64_t kept;      /* reals at the beginning of the workspace, which the caller keeps for
+                        * itself; a multiple of 16 */
 };
 
 /* A pass and what makes it. */

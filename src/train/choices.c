@@ -147,7 +147,9 @@ enum lk_status lk_trainer_tune(void *context, struct lk_team *team)
         trainer->settings->tune != LK_TUNE_OFF)
         LK_TRY(lk_team_call_each(team, tune, &tuning, false));
     const bool is_group = lk_team_worker(team, 0)->places > 1;
-    if (is_group && lk_world_rank(world) == 0 && trainer->settings->tune != LK_TUNE_OFF)
+    /* operations of the whole model are measured: of a head places stay as they are */
+    if (is_group && lk_world_rank(world) == 0 && trainer->settings->tune != LK_TUNE_OFF &&
+        !trainer->features.is_on)
         LK_TRY(place_by_times(trainer, team));
     if (is_group)
         LK_TRY(lk_place_share(world, trainer->model));

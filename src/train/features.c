@@ -8,6 +8,7 @@
 #include "base/progress.h"
 #include "data/batches/batches.h"
 #include "data/kept.h"
+#include "graph/place/group.h"
 #include "train/features_stamp.h"
 #include "train/trainer_internal.h"
 #include <stdlib.h>
@@ -15,6 +16,9 @@
 
 /* Samples at a time: enough to keep a device busy, and soon over when training is stopped. */
 enum { MOST_AT_ONCE = 64 };
+
+/* Micro-batches that follow one another through the devices of a group, where there is room. */
+enum { FOLLOWING = 4 };
 
 /* --- settings ----------------------------------------------------------------------------- */
 
@@ -77,6 +81,15 @@ static enum lk_status add_field(struct filling *f, const struct lk_feed_row *row
     return LK_OK;
 }
 
+/* On some device of the group, where it is one. */
+static bool reads(const struct lk_replica *any, const struct lk_node *input)
+{
+    for (int p = 0; p < lk_group_places(any); p++)
+        if (lk_replica_reads(lk_group_member(any, p), input))
+            return true;
+    return false;
+}
+
 /* Lists the features, and the inputs that the head has beside them. */
 static enum lk_status list_fields(struct filling *f, const struct lk_replica *head)
 {
@@ -95,7 +108,7 @@ static enum lk_status list_fields(struct filling *f, const struct lk_replica *he
     for (int i = 0; i < f->from.count; i++) {
         struct lk_feed_row row = f->from.rows[i];
         const int place = f->config.field_count;
-        if (!lk_replica_reads(head, row.input))
+        if (!reads(head, row.input))
             continue;
         if (fields[row.field].dtype == LK_U8 && f->trainer->features.draws)
             return lk_fail(LK_E_ARGUMENT,
@@ -127,17 +140,40 @@ static enum lk_status describe_on(void *context, struct lk_worker *worker)
 
 /* --- computing ---------------------------------------------------------------------------- */
 
-/* The frozen part on one device, and memory for the samples of one of its batches. */
+/* The frozen part on one device or a group of them, and memory for the samples of one of its
+ * batches, which goes through a group in micro-batches. */
 struct frozen {
     struct filling *filling;
-    struct lk_replica *replica;
-    int64_t batch;
+    struct lk_group *group;          /* owns the replicas; NULL: there is one device */
+    struct lk_replica *replica;      /* of the first place */
+    int64_t batch, each;             /* samples, and of a micro-batch */
     uint8_t *fields[LK_MOST_FIELDS]; /* [batch] of each field of the records */
-    void *to[LK_MOST_FIELDS];        /* the same memory, by fields of the data */
     void *again[LK_MOST_FIELDS];     /* of those that the frozen part reads too */
     bool reads_again;
     uint8_t *record;
 };
+
+static enum lk_status make_replica(struct frozen *frozen, struct lk_worker *worker,
+                                   const struct lk_replica_config *config, int at_once)
+{
+    if (worker->places < 2) {
+        LK_TRY(lk_replica_create(config, &frozen->replica));
+        return lk_replica_build(frozen->replica);
+    }
+    LK_TRY(lk_group_create(config, worker->group, worker->places, at_once, &frozen->group));
+    frozen->replica = lk_group_replica(frozen->group, 0);
+    return lk_group_build(frozen->group);
+}
+
+static void destroy_replica(struct frozen *frozen)
+{
+    if (frozen->group)
+        lk_group_destroy(frozen->group);
+    else
+        lk_replica_destroy(frozen->replica);
+    frozen->group = NULL;
+    frozen->replica = NULL;
+}
 
 /* With half as many samples at a time until it fits into the device's memory. */
 static enum lk_status create_replica(struct frozen *frozen, struct lk_worker *worker)
@@ -155,16 +191,19 @@ static enum lk_status create_replica(struct frozen *frozen, struct lk_worker *wo
                                        .seed = (uint64_t)f->trainer->settings->seed,
                                        .transform = &f->trainer->transform,
                                        .weights_of = head};
+    int at_once = worker->places > 1 ? FOLLOWING : 1;
     for (;; config.batch /= 2) {
-        config.shards = config.batch > each ? (int)(config.batch / each) : 1;
-        enum lk_status status = lk_replica_create(&config, &frozen->replica);
-        if (status == LK_OK)
-            status = lk_replica_build(frozen->replica);
+        while (at_once > 1 && config.batch < at_once * each)
+            at_once /= 2;
         frozen->batch = config.batch;
+        frozen->each = config.batch / at_once;
+        struct lk_replica_config own = config;
+        own.batch = frozen->each;
+        own.shards = own.batch > each ? (int)(own.batch / each) : 1;
+        const enum lk_status status = make_replica(frozen, worker, &own, at_once);
         if (status != LK_E_DEVICE_MEMORY || config.batch < 2)
             return status;
-        lk_replica_destroy(frozen->replica);
-        frozen->replica = NULL;
+        destroy_replica(frozen);
         lk_error_clear();
     }
 }
@@ -183,10 +222,9 @@ static enum lk_status allocate(struct frozen *frozen)
             return lk_fail_memory("features", bytes);
         if (i < f->features)
             continue;
-        frozen->to[f->copied[i]] = frozen->fields[i];
         for (int r = 0; r < f->from.count; r++)
             if (f->from.rows[r].field == f->copied[i] &&
-                lk_replica_reads(frozen->replica, f->from.rows[r].input)) {
+                reads(frozen->replica, f->from.rows[r].input)) {
                 frozen->again[f->copied[i]] = frozen->fields[i];
                 frozen->reads_again = true;
             }
@@ -195,26 +233,108 @@ static enum lk_status allocate(struct frozen *frozen)
     return frozen->record ? LK_OK : lk_fail_memory("features", record);
 }
 
-static enum lk_status run(struct frozen *frozen, struct lk_batch_range range)
+/* The replica of a place that computes micro-batch number `index`, and its samples in a range.
+ */
+static struct lk_replica *runner(const struct frozen *frozen, int place, int index)
+{
+    return frozen->group ? lk_group_runner(frozen->group, place, index) : frozen->replica;
+}
+
+static int64_t samples_of(const struct frozen *frozen, struct lk_batch_range range, int index)
+{
+    return lk_least(frozen->each, range.count - index * frozen->each);
+}
+
+static enum lk_status read_samples(struct frozen *frozen, struct lk_batch_range range,
+                                   int index)
 {
     const struct filling *f = frozen->filling;
-    struct lk_replica *replica = frozen->replica;
-    const enum lk_dtype dtype = lk_replica_feature_dtype(replica);
-    void *to[LK_MOST_FIELDS];
-    memcpy(to, frozen->to, sizeof to);
-    LK_TRY(lk_feed_read(&f->from, replica, 0, f->batches, range, to));
-    if (frozen->reads_again)
-        LK_TRY(lk_batches_read_fields(f->batches, range.batch, range.first, range.count,
-                                      frozen->again));
-    LK_TRY(lk_replica_load(replica, 0, range.count));
-    LK_TRY(lk_replica_forward(replica, 0));
+    const struct lk_batch_range part = {range.batch, range.first + index * frozen->each,
+                                        samples_of(frozen, range, index)};
+    const int places = lk_group_places(frozen->replica);
+    struct lk_feed_target targets[LK_MOST_PLACES];
+    void *to[LK_MOST_FIELDS] = {NULL};
+    for (int p = 0; p < places; p++)
+        targets[p] = (struct lk_feed_target){runner(frozen, p, index), 0};
+    for (int i = f->features; i < f->config.field_count; i++)
+        to[f->copied[i]] = frozen->fields[i] +
+                           (size_t)(index * frozen->each) * lk_kept_field_bytes(&f->config, i);
+    return lk_feed_read_all(&f->from, targets, places, f->batches, part, to);
+}
+
+/* A feature is at the place that makes it. */
+static enum lk_status read_features(struct frozen *frozen, struct lk_batch_range range,
+                                    int index)
+{
+    const struct filling *f = frozen->filling;
     for (int i = 0; i < f->features; i++) {
         struct lk_shape shape;
+        const struct lk_node *node = lk_replica_cut_value(frozen->replica, i, &shape);
+        const struct lk_replica *replica =
+            runner(frozen, frozen->group ? lk_node_place(node) : 0, index);
         const struct lk_buffer *y = lk_replica_output(replica, i, &shape);
-        LK_TRY(lk_tiled_read(y, lk_replica_tiling(replica), &shape, dtype, range.count,
-                             frozen->fields[i]));
+        LK_TRY(lk_tiled_read(y, lk_replica_tiling(replica), &shape,
+                             lk_replica_feature_dtype(replica),
+                             samples_of(frozen, range, index),
+                             frozen->fields[i] + (size_t)(index * frozen->each) *
+                                                     lk_kept_field_bytes(&f->config, i)));
     }
-    return lk_replica_wait_slot(replica, 0);
+    for (int p = 0; p < lk_group_places(frozen->replica); p++)
+        LK_TRY(lk_replica_wait_slot(runner(frozen, p, index), 0));
+    return LK_OK;
+}
+
+/* What a run of a group is told of. */
+struct forward {
+    const struct frozen *frozen;
+    struct lk_batch_range range;
+};
+
+static enum lk_status load(void *context, struct lk_replica *replica, int place, int index)
+{
+    const struct forward *forward = context;
+    (void)place;
+    return lk_replica_load(replica, 0, samples_of(forward->frozen, forward->range, index));
+}
+
+static enum lk_status run_forward(struct frozen *frozen, struct lk_batch_range range, int count)
+{
+    struct forward forward = {frozen, range};
+    const struct lk_group_work work = {
+        .context = &forward, .micro_batches = count, .load = load};
+    if (frozen->group)
+        return lk_group_run(frozen->group, &work);
+    LK_TRY(lk_replica_load(frozen->replica, 0, range.count));
+    return lk_replica_forward(frozen->replica, 0);
+}
+
+/* Once more where something crossed wrong between devices of a group. */
+static enum lk_status compute_features(struct frozen *frozen, struct lk_batch_range range,
+                                       int count)
+{
+    for (int tries = 0; tries < 2; tries++) {
+        int wrong_at = -1;
+        LK_TRY(run_forward(frozen, range, count));
+        for (int i = 0; i < count; i++)
+            LK_TRY(read_features(frozen, range, i));
+        if (frozen->group)
+            LK_TRY(lk_group_check(frozen->group, &wrong_at));
+        if (wrong_at < 0)
+            return LK_OK;
+    }
+    return lk_fail(LK_E_DEVICE,
+                   "what crosses between the devices of a group does not arrive unchanged");
+}
+
+static enum lk_status run(struct frozen *frozen, struct lk_batch_range range)
+{
+    const int count = (int)lk_divide_up(range.count, frozen->each);
+    for (int i = 0; i < count; i++)
+        LK_TRY(read_samples(frozen, range, i));
+    if (frozen->reads_again)
+        LK_TRY(lk_batches_read_fields(frozen->filling->batches, range.batch, range.first,
+                                      range.count, frozen->again));
+    return compute_features(frozen, range, count);
 }
 
 static enum lk_status keep(const struct frozen *frozen, struct lk_batch_range range)
@@ -280,7 +400,7 @@ static enum lk_status fill_on(void *context, struct lk_worker *worker)
 {
     struct frozen frozen = {.filling = context};
     const enum lk_status status = fill_chunks(&frozen, worker);
-    lk_replica_destroy(frozen.replica);
+    destroy_replica(&frozen);
     for (int i = 0; i < LK_MOST_FIELDS; i++)
         free(frozen.fields[i]);
     free(frozen.record);

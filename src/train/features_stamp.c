@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "data/data.h"
+#include "graph/place/group.h"
 #include "train/trainer_internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -37,11 +38,14 @@ static enum lk_status add_data(const struct lk_features_stamp *stamp, struct lk_
     return lk_data_identify(trainer->load.train, of, sum);
 }
 
-static enum lk_status add_params(struct lk_replica *replica, struct lk_sha256 *sum)
+/* A parameter is at one place of a group. */
+static enum lk_status add_params(const struct lk_replica *head, struct lk_sha256 *sum)
 {
-    const size_t real = lk_dtype_bytes(lk_replica_real(replica));
-    const struct lk_param *param;
-    for (int i = 0; (param = lk_replica_param(replica, i)) != NULL; i++) {
+    const size_t real = lk_dtype_bytes(lk_replica_real(head));
+    for (int i = 0; lk_replica_param(head, i) != NULL; i++) {
+        const struct lk_replica *replica =
+            lk_group_member(head, lk_group_place_of_param(head, i));
+        const struct lk_param *param = lk_replica_param(replica, i);
         if (param->has_gradient)
             continue;
         const size_t bytes = (size_t)param->count * real;
@@ -60,7 +64,7 @@ static enum lk_status add_params(struct lk_replica *replica, struct lk_sha256 *s
 
 /* The frozen operations, as a replica of them alone has prepared them. */
 static enum lk_status add_operations(const struct lk_features_stamp *stamp,
-                                     struct lk_replica *head, struct lk_sha256 *sum)
+                                     const struct lk_replica *head, struct lk_sha256 *sum)
 {
     const struct lk_tiling *tiling = lk_replica_tiling(head);
     struct lk_replica_config config = {.device = stamp->worker->device,
@@ -72,24 +76,21 @@ static enum lk_status add_operations(const struct lk_features_stamp *stamp,
                                        .training = true,
                                        .part = LK_PART_FROZEN,
                                        .transform = &stamp->trainer->transform,
-                                       .weights_of = head};
-    struct lk_replica *frozen = NULL;
+                                       .choices = stamp->trainer->choices};
     struct lk_text text = {0};
-    LK_TRY(lk_replica_create(&config, &frozen));
-    enum lk_status status = lk_replica_describe(frozen, &text);
+    enum lk_status status = lk_replica_describe(&config, &text);
     if (status == LK_OK && text.failed)
         status = lk_fail_memory("a description", text.room);
     if (status == LK_OK)
         add_text(sum, text.bytes);
     free(text.bytes);
-    lk_replica_destroy(frozen);
     return status;
 }
 
 enum lk_status lk_features_stamp(const struct lk_features_stamp *stamp,
                                  char text[LK_SHA256_TEXT])
 {
-    struct lk_replica *head = lk_stepper_replica(stamp->worker->stepper);
+    const struct lk_replica *head = lk_stepper_replica(stamp->worker->stepper);
     struct lk_sha256 sum = {0};
     LK_TRY(lk_sha256_init(&sum));
     add_text(&sum, "features 1");

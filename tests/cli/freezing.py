@@ -120,17 +120,42 @@ class Freezing(ProgramTest):
         self.assertIn("features are there, in 'f.feats'", done.stderr)
         self.assertEqual(os.stat(self.path('f.feats')).st_ino, before.st_ino)
 
+    # The frozen part on both devices, the head on one or on both; features of both places.
+    PLACES = [('0*2', 'auto'), ('0*2', 'c1=0,c2=1'), ('0*2', 'c1=0,n2=1'),
+              ('0*2', 'c1=1,head=0'), ('0*4', 'c1=0,c2=1'),
+              ('0*2', 'c1=0,c2=1,c3=0,add_1=1')]
+
+    def test_features_of_groups_change_no_bit(self):
+        """Devices of a group compute features of their places, and train the head."""
+        for precision in 'float', 'mixed':
+            options = ['--epochs', '2', '--precision', precision]
+            whole = self.train('whole-' + precision, *options)
+            for i, (devices, place) in enumerate(self.PLACES):
+                self.assertEqual(self.train(
+                    f'{precision}-{i}', *options, '--device', devices, '--place', place,
+                    '--cache-features', 'memory'), whole, (precision, devices, place))
+        # a file is that of all places, and of one device
+        self.train('file', '--epochs', '1', '--device', '0*2', '--place', 'c1=0,c2=1',
+                   '--cache-features', 'f.feats')
+        for more in [], ['--device', '0*2', '--place', 'auto']:
+            done = self.run_program(*self.command('--freeze-until', 'c2', '--epochs', '1',
+                                                  '--cache-features', 'f.feats', *more))
+            self.assertIn("features are there, in 'f.feats'", done.stderr)
+
     def test_validation_of_features(self):
         """Each evaluation finds what one of the whole model does."""
         found = {}
         for run, *cache in [('whole',), ('cached', '--cache-features', 'memory'),
-                            ('two', '--cache-features', 'f.feats', '--device', '0*2')]:
+                            ('two', '--cache-features', 'f.feats', '--device', '0*2'),
+                            ('group', '--cache-features', 'memory', '--device', '0*2',
+                             '--place', 'c1=0,c2=1')]:
             self.train(run, '--epochs', '3', *cache, '--set',
                        'validation=synthetic:digits,count=200,seed=5')
             found[run] = [(e['loss'], e['accuracy']) for e in self.events(run, 'eval')]
             self.assertEqual(len(found[run]), 3)
         self.assertEqual(found['cached'], found['whole'])
         self.assertEqual(found['two'], found['whole'])
+        self.assertEqual(found['group'], found['whole'])
 
     def test_going_on_with_and_without_features(self):
         whole = self.train('whole', '--epochs', '4')

@@ -81,10 +81,13 @@ class Places(ProgramTest):
         return self.events(run)[0]['text']
 
     def test_branches(self):
-        one = self.bits('one', '--steps', '20', '--device', '0', model='branches.yaml')
-        for place in 'auto', 'left=0,right=1':
-            self.assertEqual(self.bits(place, '--steps', '20', '--device', '0*2', '--place',
-                                       place, model='branches.yaml'), one)
+        """Both branches read the image, which is read once and drawn for once."""
+        for more in (), ('--augment', 'flip=horizontal padding=2 brightness=0.2'):
+            options = '--fresh', '--steps', '20', *more
+            one = self.bits('one', *options, '--device', '0', model='branches.yaml')
+            for place in 'auto', 'left=0,right=1':
+                self.assertEqual(self.bits(place, *options, '--device', '0*2', '--place',
+                                           place, model='branches.yaml'), one, (place, more))
 
     def test_sums_over_places(self):
         """The norm of a gradient and penalties are sums over the parameters of all places."""

@@ -277,11 +277,12 @@ static void bits_are_those_of_one_device(void **state)
         }
 }
 
-static void expect_refusal(struct network *net, struct lk_device *const *devices, int count,
-                           const char *words)
+static void expect_part_refused(enum lk_replica_part part, struct network *net,
+                                struct lk_device *const *devices, int count, const char *words)
 {
     struct lk_group *group = NULL;
     const struct lk_replica_config config = {.outputs = {net->loss},
+                                             .part = part,
                                              .batch = ROOM,
                                              .shards = SHARDS,
                                              .real = LK_F32,
@@ -291,6 +292,12 @@ static void expect_refusal(struct network *net, struct lk_device *const *devices
         fail_msg("'%s' is not in '%s'", words, lk_error_text());
     lk_error_clear();
     lk_graph_destroy(net->graph);
+}
+
+static void expect_refusal(struct network *net, struct lk_device *const *devices, int count,
+                           const char *words)
+{
+    expect_part_refused(LK_PART_ALL, net, devices, count, words);
 }
 
 static void refuses_by_name(void **state)
@@ -326,6 +333,16 @@ static void refuses_by_name(void **state)
     }
     end(&net, add(&net, "dense", add(&net, "flatten", x, ""), "units=3"));
     expect_refusal(&net, devices, 2, "the weights of 'conv2d_1' are used 3 times");
+
+    net = begin(1); /* a frozen layer once more behind one that is trained */
+    conv = put(&net, 0, "conv2d", net.images, "filters=2 kernel=1");
+    lk_node_set_trainable(conv, false);
+    x = put(&net, 0, "conv2d", conv, "filters=2 kernel=1");
+    x = put(&net, 1, "conv2d", x, "filters=2 kernel=1");
+    ASSERT_OK(lk_node_share_weights(x, conv));
+    end(&net, add(&net, "dense", add(&net, "flatten", x, ""), "units=3"));
+    expect_part_refused(LK_PART_HEAD, &net, devices, 2,
+                        "the weights of 'conv2d_1' are used in the frozen part and behind it");
     lk_device_close(devices[0]);
 }
 

@@ -274,11 +274,6 @@ static void test_refusals(void **state)
     assert_int_equal(lk_team_create(&config, &team), LK_E_ARGUMENT);
     assert_non_null(strstr(lk_error_text(), "3 devices for a model that is divided among 2"));
     lk_error_clear();
-    config.devices = "0*2";
-    config.part = LK_PART_HEAD;
-    assert_int_equal(lk_team_create(&config, &team), LK_E_ARGUMENT);
-    assert_non_null(strstr(lk_error_text(), "a head on cached features"));
-    lk_error_clear();
     lk_model_destroy(r.model);
 }
 

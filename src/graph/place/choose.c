@@ -17,6 +17,8 @@ struct choosing {
     struct lk_device *const *devices;
     int count, in_flight;
     struct lk_replica *whole; /* on the first device */
+    const int *others; /* places of nodes of the part that is not divided; NULL: they have none
+                        */
     const struct lk_measured_ops *measured;
     double per_ms; /* estimated work of a measured millisecond; 0: nothing was measured */
     struct lk_place_search search;
@@ -151,7 +153,8 @@ static void put(const struct choosing *c, const struct lk_place_proposal *propos
 {
     const struct lk_graph *graph = c->config.outputs[0]->graph;
     const struct lk_schedule *s = &c->whole->schedule;
-    clear_places(graph);
+    for (int i = 0; i < graph->count; i++)
+        lk_node_set_place(graph->nodes[i], c->others ? c->others[i] : -1);
     for (int i = 0; i < s->op_count; i++)
         lk_node_set_place(graph->nodes[s->ops[i].node->index], proposal->places[i]);
 }
@@ -261,6 +264,60 @@ static enum lk_status choose(struct choosing *c)
     return take_best(c);
 }
 
+static enum lk_status choose_part(struct choosing *c)
+{
+    LK_TRY(lk_choices_copy(c->config.choices, &c->config.choices));
+    const enum lk_status status = choose(c);
+    lk_replica_destroy(c->whole);
+    lk_place_search_clear(&c->search);
+    lk_choices_destroy(c->config.choices);
+    return status;
+}
+
+/* What runs before the head, a shard at a time and forward alone. What cannot be divided is
+ * left to the first device. */
+static enum lk_status choose_frozen(const struct choosing *head)
+{
+    struct choosing c = {
+        .config = head->config, .devices = head->devices, .count = head->count, .in_flight = 1};
+    c.config.part = LK_PART_FROZEN;
+    c.config.batch = lk_divide_up(c.config.batch, c.config.shards);
+    c.config.shards = 1;
+    c.config.optimizer_arrays = c.config.gradient_sums = 0;
+    const enum lk_status status = choose_part(&c);
+    if (status != LK_E_UNSUPPORTED)
+        return status;
+    lk_error_clear();
+    clear_places(c.config.outputs[0]->graph);
+    return LK_OK;
+}
+
+/* The head of a model is often too small to be divided: then it is where what it reads was
+ * made, and the other devices compute features alone. */
+static enum lk_status choose_head(struct choosing *c)
+{
+    const struct lk_graph *graph = c->config.outputs[0]->graph;
+    LK_TRY(choose_frozen(c));
+    int *others = malloc(((size_t)graph->count + 1) * sizeof *others);
+    if (!others)
+        return lk_fail_memory("places", (size_t)graph->count * sizeof *others);
+    bool has_any = false;
+    for (int i = 0; i < graph->count; i++) {
+        others[i] = graph->nodes[i]->place;
+        has_any |= others[i] >= 0;
+    }
+    c->others = others;
+    enum lk_status status = choose_part(c);
+    for (int i = 0; i < graph->count && status == LK_E_UNSUPPORTED && has_any; i++)
+        lk_node_set_place(graph->nodes[i], others[i]);
+    if (status == LK_E_UNSUPPORTED && has_any) {
+        lk_error_clear();
+        status = LK_OK;
+    }
+    free(others);
+    return status;
+}
+
 enum lk_status lk_group_choose(const struct lk_replica_config *config,
                                struct lk_device *const *devices, int count, int in_flight,
                                const struct lk_measured_ops *measured)
@@ -273,13 +330,10 @@ enum lk_status lk_group_choose(const struct lk_replica_config *config,
     clear_places(config->outputs[0]->graph);
     if (count == 1)
         return LK_OK;
-    LK_TRY(lk_choices_copy(config->choices, &c.config.choices));
-    const enum lk_status status = choose(&c);
+    const enum lk_status status =
+        config->part == LK_PART_HEAD ? choose_head(&c) : choose_part(&c);
     if (status != LK_OK)
         clear_places(config->outputs[0]->graph);
-    lk_replica_destroy(c.whole);
-    lk_place_search_clear(&c.search);
-    lk_choices_destroy(c.config.choices);
     return status;
 }
 

@@ -18,9 +18,10 @@ struct lk_measured_ops {
 /* Sets the places of all nodes of the graph to the division with the lowest estimated time of
  * those that fit into the devices' memory with so many micro-batches in flight; `config` as
  * lk_group_create() will take it. `measured` (NULL: nothing is) stands in place of estimates of
- * the operations' work. Touches no device. fails: LK_E_DEVICE_MEMORY, what does not
- * fit in the division that needs the least; LK_E_UNSUPPORTED, no division; all nodes have no
- * place then */
+ * the operations' work. Of a head (config->part) the frozen part that comes before it is
+ * divided too, by itself. Touches no device. fails: LK_E_DEVICE_MEMORY, what does not fit in
+ * the division that needs the least; LK_E_UNSUPPORTED, no division; all nodes have no place
+ * then */
 LK_MUST_CHECK enum lk_status lk_group_choose(const struct lk_replica_config *config,
                                              struct lk_device *const *devices, int count,
                                              int in_flight,

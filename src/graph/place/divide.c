@@ -121,13 +121,30 @@ static enum lk_status check_uses(const struct lk_schedule *s, int first)
                                owner->name, uses);
 }
 
+/* Weights of a head that are first used in the frozen part are where that part has them. */
+static enum lk_status check_owned(const struct lk_replica *replica, int i)
+{
+    const struct lk_scheduled_op *op = &replica->schedule.ops[i];
+    if (op->shapes.params == 0 || lk_node_place(op->node) != replica->config.place)
+        return LK_OK;
+    const struct lk_param *param = &replica->params[replica->prepared[i].param[0]];
+    return !param->is_elsewhere && !param->is_borrowed
+               ? LK_OK
+               : lk_fail(LK_E_UNSUPPORTED,
+                         "the weights of '%s' are used in the frozen part and behind it: both "
+                         "uses need one place",
+                         lk_node_owner(op->node)->name);
+}
+
 static enum lk_status find_weights(struct lk_replica *replica)
 {
     const struct lk_schedule *s = &replica->schedule;
     for (int i = 0; i < s->op_count; i++) {
         const int first = s->ops[i].shapes.params > 0 ? lk_schedule_first_use(s, i) : i;
-        if (place_of(s, first) == place_of(s, i))
+        if (place_of(s, first) == place_of(s, i)) {
+            LK_TRY(first == i ? check_owned(replica, i) : LK_OK);
             continue;
+        }
         LK_TRY(check_uses(s, first));
         LK_TRY(
             add_crossing(replica, &(struct lk_crossing){.value = -1,

@@ -1,11 +1,12 @@
 /* Runs the replicas of a group: each goes as far as it can, then what has to cross is moved. */
 #include "graph/place/group.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "graph/crossing.h"
 #include "graph/place/checked_copy.h"
-#include "graph/place/stretches.h"
+#include "graph/stretches.h"
 #include "graph/replica_internal.h"
 #include "graph/watch.h"
 #include <stdlib.h>
@@ -23,7 +24,6 @@ struct runner {
 struct place {
     struct runner runners[LK_MOST_IN_FLIGHT];
     int next, next_backward;
-    int fetched; /* micro-batches whose samples are there */
     struct lk_stretches stretches;
     struct lk_crossing_tally sent; /* in the step */
     struct lk_checked_copy *checked;
@@ -43,6 +43,7 @@ struct lk_group {
     struct lk_replica *members[LK_MOST_PLACES]; /* that have weights */
     struct place places[LK_MOST_PLACES];
     const struct lk_group_work *work;
+    int fetched;                    /* micro-batches whose samples are there */
     int64_t step;                   /* the last */
     struct parcel *parcels, *spare; /* to be moved; not in use */
 };
@@ -61,15 +62,25 @@ static enum lk_status check_tiles(const struct lk_group *group, int place)
                    first->lanes, own->lanes);
 }
 
+static void destroy_runners(struct lk_group *group, int place)
+{
+    for (int i = group->in_flight - 1; i >= 0; i--) {
+        lk_replica_destroy(group->places[place].runners[i].replica);
+        group->places[place].runners[i].replica = NULL;
+    }
+}
+
 /* All replicas of a place have activations and inputs of their own at the same time. Each by
  * itself was found to fit. */
 static enum lk_status check_room(const struct lk_group *group, int place)
 {
-    const struct lk_replica *first = group->places[place].runners[0].replica;
-    const struct lk_replica_bytes bytes = lk_replica_bytes(first);
+    const struct runner *runners = group->places[place].runners;
     const double there = lk_replica_bytes_there(group->places[place].stretches.device);
-    const double all = (double)bytes.total +
-                       (double)(bytes.activations + bytes.inputs) * (group->in_flight - 1);
+    double all = (double)lk_replica_bytes(runners[0].replica).total;
+    for (int i = 1; i < group->in_flight; i++) {
+        const struct lk_replica_bytes bytes = lk_replica_bytes(runners[i].replica);
+        all += (double)(bytes.activations + bytes.inputs);
+    }
     if (group->in_flight == 1 || all <= there)
         return LK_OK;
     return lk_fail(LK_E_DEVICE_MEMORY,
@@ -79,9 +90,9 @@ static enum lk_status check_room(const struct lk_group *group, int place)
 }
 
 /* The first replica of a place has what all of them share. */
-static enum lk_status create_place(struct lk_group *group,
-                                   const struct lk_replica_config *config,
-                                   struct lk_device *device, int place)
+static enum lk_status create_runners(struct lk_group *group,
+                                     const struct lk_replica_config *config,
+                                     struct lk_device *device, int place)
 {
     struct runner *runners = group->places[place].runners;
     struct lk_replica_config own = *config;
@@ -95,11 +106,29 @@ static enum lk_status create_place(struct lk_group *group,
         LK_TRY(lk_replica_create(&own, &runners[i].replica));
         lk_replica_join(runners[i].replica, group->members);
         own.weights_of = runners[0].replica;
+        own.packs_once = lk_replica_packs_once(runners[0].replica);
+        if (own.packs_once)
+            own.recompute = LK_RECOMPUTE_OFF;
         own.optimizer_arrays = own.gradient_sums = 0;
     }
     group->members[place] = runners[0].replica;
-    LK_TRY(check_room(group, place));
-    return check_tiles(group, place);
+    return check_room(group, place);
+}
+
+/* What is packed of weights is kept for a step where there is room for that. */
+static enum lk_status create_place(struct lk_group *group,
+                                   const struct lk_replica_config *config,
+                                   struct lk_device *device, int place)
+{
+    struct lk_replica_config own = *config;
+    enum lk_status status = create_runners(group, &own, device, place);
+    if (status == LK_E_DEVICE_MEMORY && config->packs_once) {
+        lk_error_clear();
+        destroy_runners(group, place);
+        own.packs_once = false;
+        status = create_runners(group, &own, device, place);
+    }
+    return status == LK_OK ? check_tiles(group, place) : status;
 }
 
 /* Room for a parcel of each crossing and runner, forward and backward. */
@@ -137,7 +166,7 @@ enum lk_status lk_group_create(const struct lk_replica_config *config,
         return lk_fail_memory("a group of devices", sizeof *made);
     made->count = count;
     made->in_flight = in_flight;
-    made->trains = config->training;
+    made->trains = config->training && config->part != LK_PART_FROZEN;
     const enum lk_status status = create(made, config, devices);
     if (status != LK_OK) {
         lk_group_destroy(made);
@@ -177,8 +206,7 @@ void lk_group_destroy(struct lk_group *group)
         return;
     for (int p = 0; p < group->count; p++) {
         lk_stretches_clear(&group->places[p].stretches);
-        for (int i = group->in_flight - 1; i >= 0; i--)
-            lk_replica_destroy(group->places[p].runners[i].replica);
+        destroy_runners(group, p);
         lk_checked_copy_destroy(group->places[p].checked);
     }
     free_parcels(group->parcels);
@@ -301,7 +329,7 @@ static enum lk_status begin(struct lk_group *group, int place, bool *has_begun)
     const struct lk_group_work *work = group->work;
     struct place *here = &group->places[place];
     struct runner *runner = runner_of(group, place, here->next);
-    *has_begun = here->next < here->fetched && runner->index < 0 && runner->parcels == 0;
+    *has_begun = here->next < group->fetched && runner->index < 0 && runner->parcels == 0;
     if (!*has_begun)
         return LK_OK;
     runner->index = here->next++;
@@ -344,31 +372,21 @@ static enum lk_status advance(struct lk_group *group)
     return LK_OK;
 }
 
-/* Reads the samples of one micro-batch for one place: of those that some place lacks the first.
- * A replica has room for the next micro-batch beside the one that it works on. When all are
- * read, those of the next run. */
+/* Reads the samples of one more micro-batch, where all places have room: a replica has room for
+ * the next one beside that which it works on. When all are read, those of the next run. */
 static enum lk_status fetch_one(struct lk_group *group, bool *has_fetched)
 {
     const struct lk_group_work *work = group->work;
-    struct place *least = NULL;
-    bool have_all_begun = true;
+    bool has_room = group->fetched < work->micro_batches, have_all_begun = true;
     for (int p = 0; p < group->count; p++) {
-        struct place *here = &group->places[p];
-        have_all_begun &= here->next == work->micro_batches;
-        if (here->fetched < work->micro_batches &&
-            here->fetched < here->next + group->in_flight &&
-            (!least || here->fetched < least->fetched))
-            least = here;
+        has_room &= group->fetched < group->places[p].next + group->in_flight;
+        have_all_begun &= group->places[p].next == work->micro_batches;
     }
-    *has_fetched = least != NULL;
-    if (!least)
+    *has_fetched = has_room;
+    if (!has_room)
         return have_all_begun && work->fetch_next ? work->fetch_next(work->context, has_fetched)
                                                   : LK_OK;
-    const int place = (int)(least - group->places);
-    LK_TRY(work->fetch(work->context, runner_of(group, place, least->fetched)->replica, place,
-                       least->fetched));
-    least->fetched++;
-    return LK_OK;
+    return work->fetch(work->context, group->fetched++);
 }
 
 static void count_down(struct lk_group *group, struct parcel **at)
@@ -418,13 +436,19 @@ static struct movable find_movable(struct lk_group *group)
 }
 
 /* Of several devices nobody knows which is the first to send, and OpenCL waits for all or for
- * one that is named: so this looks again and again. */
+ * one that is named: so this looks again and again. On a CPU each look takes a core from a
+ * kernel, so it comes the later the longer there was nothing to see, by an eighth. */
 static struct parcel **await_parcel(struct lk_group *group)
 {
-    enum { NANOSECONDS = 50000 };
+    enum { SHORTEST = 20000, LONGEST = 1000000 }; /* nanoseconds */
+    const double start = lk_seconds();
     struct movable found = find_movable(group);
     while (found.count > 1 && !found.there) {
-        nanosleep(&(struct timespec){.tv_nsec = NANOSECONDS}, NULL);
+        const double waited = 1e9 * (lk_seconds() - start) / 8;
+        const long pause = waited < SHORTEST  ? SHORTEST
+                           : waited > LONGEST ? LONGEST
+                                              : (long)waited;
+        nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
         found = find_movable(group);
     }
     return found.there ? found.there : found.first;
@@ -457,10 +481,10 @@ static enum lk_status reset(struct lk_group *group, const struct lk_group_work *
 {
     group->work = work;
     group->step = work->step;
+    group->fetched = work->fetch ? work->fetched : work->micro_batches;
     for (int p = 0; p < group->count; p++) {
         struct place *place = &group->places[p];
         place->next = place->next_backward = 0;
-        place->fetched = work->fetch ? work->fetched : work->micro_batches;
         place->stretches.count = 0;
         place->sent = (struct lk_crossing_tally){0};
         for (int i = 0; i < group->in_flight; i++)

@@ -64,8 +64,9 @@ struct lk_group_work {
     int64_t step;
     int micro_batches;
     int fetched; /* the first so many were fetched before */
-    /* reads samples, for a load of them that comes later; NULL: load needs no such */
-    enum lk_status (*fetch)(void *context, struct lk_replica *replica, int place, int index);
+    /* reads samples for all places, for loads of them that come later; NULL: load needs no such
+     */
+    enum lk_status (*fetch)(void *context, int index);
     /* likewise some of the run that comes next, when all of this one have been loaded: called
      * until it finds no more, or the run ends; NULL: nothing does */
     enum lk_status (*fetch_next)(void *context, bool *has_fetched);

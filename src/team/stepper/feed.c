@@ -5,25 +5,22 @@
 #include "data/batches/batches.h"
 #include <string.h>
 
-/* The first row with the same field as row i whose input the graph needs. */
-static int first_of_field(const struct lk_feed *feed, struct lk_replica *replica, int slot,
-                          int i)
+/* The memory of a row's input; NULL: the replica does not have it. */
+static void *memory_of(const struct lk_feed_target *target, const struct lk_feed_row *row)
 {
-    for (int j = 0; j < i; j++)
-        if (feed->rows[j].field == feed->rows[i].field &&
-            lk_replica_slot(replica, feed->rows[j].input, slot))
-            return j;
-    return i;
+    return lk_replica_slot(target->replica, row->input, target->slot);
 }
 
-void lk_feed_point(const struct lk_feed *feed, struct lk_replica *replica, int slot,
-                   void *to[LK_MOST_FIELDS])
+/* Each field goes to the first input that takes it. */
+static void point(const struct lk_feed *feed, const struct lk_feed_target *targets, int count,
+                  void *to[LK_MOST_FIELDS])
 {
-    for (int i = 0; i < feed->count; i++) {
-        void *memory = lk_replica_slot(replica, feed->rows[i].input, slot);
-        if (memory && first_of_field(feed, replica, slot, i) == i)
-            to[feed->rows[i].field] = memory;
-    }
+    for (int t = count - 1; t >= 0; t--)
+        for (int i = feed->count - 1; i >= 0; i--) {
+            void *memory = memory_of(&targets[t], &feed->rows[i]);
+            if (memory)
+                to[feed->rows[i].field] = memory;
+        }
 }
 
 static void convert(void *memory, int64_t count)
@@ -36,38 +33,58 @@ static void convert(void *memory, int64_t count)
     }
 }
 
-void lk_feed_finish(const struct lk_feed *feed, struct lk_replica *replica, int slot,
-                    int64_t count)
+/* Copies fields that several inputs share, all of them before any is converted. */
+static void finish(const struct lk_feed *feed, const struct lk_feed_target *targets, int count,
+                   int64_t samples, void *const to[LK_MOST_FIELDS])
+{
+    for (int t = 0; t < count; t++)
+        for (int i = 0; i < feed->count; i++) {
+            const struct lk_feed_row *row = &feed->rows[i];
+            void *memory = memory_of(&targets[t], row);
+            if (memory && memory != to[row->field])
+                memcpy(memory, to[row->field],
+                       (size_t)samples *
+                           lk_replica_sample_bytes(targets[t].replica, row->input));
+        }
+    for (int t = 0; t < count; t++)
+        for (int i = 0; i < feed->count; i++) {
+            const struct lk_feed_row *row = &feed->rows[i];
+            void *memory = memory_of(&targets[t], row);
+            if (memory && row->converts)
+                convert(memory, samples * lk_shape_count(&row->input->input.shape));
+        }
+}
+
+static enum lk_status draw(const struct lk_feed *feed, const struct lk_feed_target *target,
+                           struct lk_batches *batches, struct lk_batch_range range)
 {
     for (int i = 0; i < feed->count; i++) {
-        const struct lk_feed_row *row = &feed->rows[i];
-        const int first = first_of_field(feed, replica, slot, i);
-        void *memory = lk_replica_slot(replica, row->input, slot);
-        if (memory && first != i)
-            memcpy(memory, lk_replica_slot(replica, feed->rows[first].input, slot),
-                   (size_t)count * lk_input_bytes(&row->input->input));
+        struct lk_transform_params *draws =
+            lk_replica_transform_params(target->replica, feed->rows[i].input, target->slot);
+        if (draws)
+            LK_TRY(lk_batches_transform_params(batches, range.batch, range.first, range.count,
+                                               draws));
     }
-    for (int i = 0; i < feed->count; i++) {
-        const struct lk_feed_row *row = &feed->rows[i];
-        void *memory = lk_replica_slot(replica, row->input, slot);
-        if (memory && row->converts)
-            convert(memory, count * lk_shape_count(&row->input->input.shape));
-    }
+    return LK_OK;
+}
+
+enum lk_status lk_feed_read_all(const struct lk_feed *feed,
+                                const struct lk_feed_target *targets, int count,
+                                struct lk_batches *batches, struct lk_batch_range range,
+                                void *to[LK_MOST_FIELDS])
+{
+    for (int t = 0; t < count; t++)
+        LK_TRY(draw(feed, &targets[t], batches, range));
+    point(feed, targets, count, to);
+    LK_TRY(lk_batches_read_fields(batches, range.batch, range.first, range.count, to));
+    finish(feed, targets, count, range.count, to);
+    return LK_OK;
 }
 
 enum lk_status lk_feed_read(const struct lk_feed *feed, struct lk_replica *replica, int slot,
                             struct lk_batches *batches, struct lk_batch_range range,
                             void *to[LK_MOST_FIELDS])
 {
-    for (int i = 0; i < feed->count; i++) {
-        struct lk_transform_params *draws =
-            lk_replica_transform_params(replica, feed->rows[i].input, slot);
-        if (draws)
-            LK_TRY(lk_batches_transform_params(batches, range.batch, range.first, range.count,
-                                               draws));
-    }
-    lk_feed_point(feed, replica, slot, to);
-    LK_TRY(lk_batches_read_fields(batches, range.batch, range.first, range.count, to));
-    lk_feed_finish(feed, replica, slot, range.count);
-    return LK_OK;
+    const struct lk_feed_target target = {replica, slot};
+    return lk_feed_read_all(feed, &target, 1, batches, range, to);
 }

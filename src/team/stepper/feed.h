@@ -24,19 +24,24 @@ struct lk_batch_range {
     int64_t batch, first, count;
 };
 
-/* Sets to[field] to the slot's memory of the first input that takes the field; other entries
- * stay. */
-void lk_feed_point(const struct lk_feed *feed, struct lk_replica *replica, int slot,
-                   void *to[LK_MOST_FIELDS]);
+/* Where samples go: a slot of a replica. */
+struct lk_feed_target {
+    struct lk_replica *replica;
+    int slot;
+};
 
-/* To be called when `count` samples were read: copies fields that several inputs share, and
- * converts. */
-void lk_feed_finish(const struct lk_feed *feed, struct lk_replica *replica, int slot,
-                    int64_t count);
+/* Reads samples of a batch into slots of one or several replicas, from their first place on,
+ * together with the parameters of what devices do to their images. Each field is read once and
+ * copied to all other inputs that take it. `to`: where fields go that no input takes; NULL:
+ * they are not wanted; of the others it says where they are then. Any thread. fails: as
+ * lk_batches_read_fields() */
+LK_MUST_CHECK enum lk_status lk_feed_read_all(const struct lk_feed *feed,
+                                              const struct lk_feed_target *targets, int count,
+                                              struct lk_batches *batches,
+                                              struct lk_batch_range range,
+                                              void *to[LK_MOST_FIELDS]);
 
-/* Reads samples of a batch into a slot from its first place on, together with the parameters
- * of what devices do to their images. `to`: where fields go that no input takes; NULL: they
- * are not wanted. Any thread. fails: as lk_batches_read_fields() */
+/* Likewise, into one slot. */
 LK_MUST_CHECK enum lk_status
 lk_feed_read(const struct lk_feed *feed, struct lk_replica *replica, int slot,
              struct lk_batches *batches, struct lk_batch_range range, void *to[LK_MOST_FIELDS]);

@@ -12,10 +12,9 @@ enum lk_status lk_stepper_group_create(struct lk_stepper *stepper,
                                        const struct lk_replica_config *config)
 {
     const struct lk_stepper_config *c = &stepper->config;
-    if (c->part != LK_PART_ALL)
-        return lk_fail(LK_E_ARGUMENT, "a head on cached features is not there where several "
-                                      "devices compute one model");
-    LK_TRY(lk_group_create(config, c->group, c->places, c->in_flight, &stepper->group));
+    struct lk_replica_config own = *config;
+    own.packs_once = c->most_shards < c->shards;
+    LK_TRY(lk_group_create(&own, c->group, c->places, c->in_flight, &stepper->group));
     stepper->place_count = c->places;
     for (int i = 0; i < c->places; i++) {
         stepper->places[i].device = c->group[i];
@@ -35,16 +34,27 @@ struct share {
     struct lk_shard_run at_once[LK_MOST_SHARDS]; /* of each micro-batch */
 };
 
-static enum lk_status fetch(void *context, struct lk_replica *replica, int place, int index)
+/* Reads the samples of a micro-batch for all places at once. */
+static enum lk_status fetch_for_all(struct lk_stepper *stepper, struct lk_batches *batches,
+                                    const struct lk_step_share *given,
+                                    struct lk_shard_run at_once, int index)
+{
+    struct lk_feed_target targets[LK_MOST_PLACES];
+    const struct lk_micro_batch micro_batch = lk_stepper_micro_batch(stepper, given, at_once);
+    for (int p = 0; p < stepper->place_count; p++) {
+        struct lk_replica *replica = lk_group_runner(stepper->group, p, index);
+        targets[p] = (struct lk_feed_target){replica, lk_group_free_slot(replica)};
+    }
+    return lk_stepper_fetch(stepper, targets, stepper->place_count, batches, given,
+                            &micro_batch);
+}
+
+static enum lk_status fetch(void *context, int index)
 {
     struct share *share = context;
     struct lk_stepper *stepper = share->stepper;
-    const struct lk_micro_batch micro_batch =
-        lk_stepper_micro_batch(stepper, share->given, share->at_once[index]);
     const double start = lk_seconds();
-    LK_TRY(lk_stepper_fetch(stepper, replica, lk_group_free_slot(replica), share->batches,
-                            share->given, &micro_batch));
-    (void)place;
+    LK_TRY(fetch_for_all(stepper, share->batches, share->given, share->at_once[index], index));
     stepper->input_ms += 1e3 * (lk_seconds() - start);
     return LK_OK;
 }
@@ -121,6 +131,8 @@ enum lk_status lk_stepper_group_begin(struct lk_stepper *stepper, struct lk_batc
                                        .load = load,
                                        .forwarded = forwarded,
                                        .finished = finished};
+    for (int p = 0; p < stepper->place_count; p++)
+        lk_replica_renew_weights(stepper->places[p].replica);
     if (given->run.first == 0)
         LK_TRY(lk_stepper_share_penalties(stepper));
     LK_TRY(lk_stepper_share_scale(stepper));
@@ -136,13 +148,7 @@ enum lk_status lk_stepper_group_prefetch(struct lk_stepper *stepper, struct lk_b
     struct lk_shard_run at_once[LK_MOST_SHARDS];
     if (index >= stepper->config.in_flight || index >= cut(stepper, given, at_once))
         return LK_OK;
-    const struct lk_micro_batch micro_batch =
-        lk_stepper_micro_batch(stepper, given, at_once[index]);
-    for (int p = 0; p < stepper->place_count; p++) {
-        struct lk_replica *replica = lk_group_runner(stepper->group, p, index);
-        LK_TRY(lk_stepper_fetch(stepper, replica, lk_group_free_slot(replica), batches, given,
-                                &micro_batch));
-    }
+    LK_TRY(fetch_for_all(stepper, batches, given, at_once[index], index));
     stepper->fetched_count++;
     return LK_OK;
 }

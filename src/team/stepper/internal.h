@@ -99,9 +99,10 @@ struct lk_micro_batch lk_stepper_micro_batch(const struct lk_stepper *stepper,
                                              const struct lk_step_share *share,
                                              struct lk_shard_run at_once);
 
-/* Reads the samples of a micro-batch into a replica's slot and uploads them; adds the time. */
+/* Reads the samples of a micro-batch once into slots of one or several replicas, and uploads
+ * them. */
 LK_MUST_CHECK enum lk_status lk_stepper_fetch(struct lk_stepper *stepper,
-                                              struct lk_replica *replica, int slot,
+                                              const struct lk_feed_target *targets, int count,
                                               struct lk_batches *batches,
                                               const struct lk_step_share *share,
                                               const struct lk_micro_batch *micro_batch);

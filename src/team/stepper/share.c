@@ -14,27 +14,30 @@ struct lk_micro_batch lk_stepper_micro_batch(const struct lk_stepper *stepper,
     return (struct lk_micro_batch){at_once.count, first, end - first};
 }
 
-enum lk_status lk_stepper_fetch(struct lk_stepper *stepper, struct lk_replica *replica,
-                                int slot, struct lk_batches *batches,
-                                const struct lk_step_share *given,
+enum lk_status lk_stepper_fetch(struct lk_stepper *stepper,
+                                const struct lk_feed_target *targets, int count,
+                                struct lk_batches *batches, const struct lk_step_share *given,
                                 const struct lk_micro_batch *micro_batch)
 {
     void *to[LK_MOST_FIELDS] = {NULL};
     const struct lk_batch_range range = {given->step - 1, micro_batch->first_sample,
                                          micro_batch->samples};
-    LK_TRY(lk_replica_claim_slot(replica, slot));
+    for (int i = 0; i < count; i++)
+        LK_TRY(lk_replica_claim_slot(targets[i].replica, targets[i].slot));
     if (micro_batch->samples > 0)
-        LK_TRY(lk_feed_read(stepper->config.feed, replica, slot, batches, range, to));
-    return lk_replica_upload(replica, slot, micro_batch->samples);
+        LK_TRY(lk_feed_read_all(stepper->config.feed, targets, count, batches, range, to));
+    for (int i = 0; i < count; i++)
+        LK_TRY(lk_replica_upload(targets[i].replica, targets[i].slot, micro_batch->samples));
+    return LK_OK;
 }
 
 static enum lk_status fetch(struct lk_stepper *stepper, struct lk_batches *batches,
                             const struct lk_step_share *given,
                             const struct lk_micro_batch *micro_batch, double *ms)
 {
+    const struct lk_feed_target target = {stepper->places[0].replica, stepper->slot};
     const double start = lk_seconds();
-    LK_TRY(lk_stepper_fetch(stepper, stepper->places[0].replica, stepper->slot, batches, given,
-                            micro_batch));
+    LK_TRY(lk_stepper_fetch(stepper, &target, 1, batches, given, micro_batch));
     *ms += 1e3 * (lk_seconds() - start);
     return LK_OK;
 }

@@ -84,8 +84,10 @@ static enum lk_status create(struct lk_evaluator *evaluator,
     lk_model_output_nodes(c->model, config.outputs);
     for (int i = 0; i < c->model->output_count; i++)
         LK_TRY(create_judged(evaluator, i));
-    if (c->weights_of && lk_group_places(c->weights_of) > 1)
+    if (c->weights_of && lk_group_places(c->weights_of) > 1) {
+        evaluator->features = NULL; /* a group runs the whole model */
         return create_group(evaluator, &config);
+    }
     if (evaluator->features)
         LK_TRY(lk_evaluator_divide(evaluator, &config));
     if (!evaluator->features)
@@ -223,8 +225,8 @@ enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator, int64_t coun
     const struct lk_model *model = evaluator->model;
     for (int64_t i = 0; i < count; i += evaluator->batch) {
         const int64_t n = lk_least(evaluator->batch, count - i);
-        struct lk_replica *used = evaluator->few && n <= LK_FEW_SAMPLES ? evaluator->few
-                                                                        : evaluator->replica;
+        struct lk_replica *used =
+            evaluator->few && n <= LK_FEW_SAMPLES ? evaluator->few : evaluator->replica;
         float *to[LK_MOST_OUTPUTS];
         for (int j = 0; j < model->input_count; j++) {
             const struct lk_node *node = model->inputs[j];
@@ -247,13 +249,14 @@ static enum lk_status read_batch(struct lk_evaluator *evaluator, int64_t batch, 
                                  void *fields[LK_MOST_FIELDS])
 {
     void *targets[LK_MOST_FIELDS];
+    struct lk_feed_target slots[LK_MOST_PLACES];
     memcpy(targets, fields, sizeof targets);
     const struct lk_batch_range range = {batch, 0, count};
-    for (int p = lk_group_places(evaluator->replica) - 1; p >= 0; p--) {
-        void *none[LK_MOST_FIELDS] = {NULL};
-        LK_TRY(lk_feed_read(&evaluator->feed, lk_group_member(evaluator->replica, p), 0,
-                            evaluator->batches, range, p > 0 ? none : fields));
-    }
+    const int places = lk_group_places(evaluator->replica);
+    for (int p = 0; p < places; p++)
+        slots[p] = (struct lk_feed_target){lk_group_member(evaluator->replica, p), 0};
+    LK_TRY(
+        lk_feed_read_all(&evaluator->feed, slots, places, evaluator->batches, range, fields));
     return evaluator->features
                ? lk_evaluator_keep_targets(evaluator, batch * evaluator->batch, count, targets)
                : LK_OK;

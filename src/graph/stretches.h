@@ -1,7 +1,7 @@
 /* How long a device of a group has worked in a step: the stretches of its queue between which
  * it may have waited for what had to cross. Floor 5. */
-#ifndef LK_GRAPH_PLACE_STRETCHES_H
-#define LK_GRAPH_PLACE_STRETCHES_H
+#ifndef LK_GRAPH_STRETCHES_H
+#define LK_GRAPH_STRETCHES_H
 
 #include "device/device.h"
 

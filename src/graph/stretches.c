@@ -1,5 +1,5 @@
 /* Marks in a device's queue, by which its time at work is told from its waiting. */
-#include "graph/place/stretches.h"
+#include "graph/stretches.h"
 
 #include "base/fail.h"
 #include <stdlib.h>
