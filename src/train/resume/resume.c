@@ -178,6 +178,8 @@ enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer)
     const struct lk_checkpoint *there = lk_checkpoint_metadata(trainer->checkpoint);
     LK_TRY(check_same_run(trainer, there));
     trainer->settings->shards = there->shards; /* a run keeps its order of sums */
+    trainer->goes_on = true;
+    trainer->few_samples = there->planes > 0;
     return LK_OK;
 }
 
