@@ -73,7 +73,7 @@ static enum lk_status create_team(struct lk_trainer *trainer)
     lk_settings_split_optimizer(s, kind, &options);
     trainer->shards = s->shards ? (int)s->shards : lk_shards_choose(s->batch_size);
     if (!trainer->goes_on)
-        trainer->few_samples = lk_few_are_trained(s->batch_size, trainer->shards);
+        trainer->few_samples = places < 2 && lk_few_are_trained(s->batch_size, trainer->shards);
     const struct lk_team_config config = {
         .devices = s->device,
         .places = places,

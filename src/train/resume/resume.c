@@ -153,6 +153,10 @@ static enum lk_status check_same_bits(const struct lk_trainer *trainer,
                "and %d: weights will differ in their last bits from one undisturbed run",
                (long long)there->lanes, (long long)there->vector, tiling->lanes,
                tiling->vector);
+    if (there->planes && lead->places > 1)
+        lk_log(LK_LOG_WARNING,
+               "the run began with images in plane tiles, which a group of devices does not "
+               "take: weights will differ in their last bits from one undisturbed run");
     if (!there->build || strcmp(there->build, lk_build) != 0)
         lk_log(
             LK_LOG_WARNING,
