@@ -58,7 +58,8 @@ INLINE void arrange_row(const struct lk_planes *a, __global const real *x, __glo
         to[j] = pad;
 }
 
-/* The copy of a plane for column s of taps. */
+/* The copy of a plane for column s of taps, and `pad` in what is left of it: dead lanes of what
+ * is made of it are finite then. */
 INLINE void arrange_copy(const struct lk_planes *a, __global const real *x, __global real *to,
                          int s, real pad)
 {
@@ -66,4 +67,6 @@ INLINE void arrange_copy(const struct lk_planes *a, __global const real *x, __gl
         for (int i = 0; i < a->rows; i++)
             arrange_row(a, x, to + (phase * a->rows + i) * a->out_w,
                         i * STRIDE_Y + phase - a->pad_y, s, pad);
+    for (int j = a->phases * a->rows * a->out_w; j < a->copy; j++)
+        to[j] = pad;
 }

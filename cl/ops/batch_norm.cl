@@ -17,7 +17,8 @@
  * Sums run over 64 pixels, then over those, then over lanes, then over parts.
  *
  * -D: RELU: 0 or 1; ALONE: a shard is one part, whose group makes its sums itself; MOVING: mean
- * and variance are the moving ones, and dx = gamma / sqrt(variance + epsilon) d.
+ * and variance are the moving ones, and dx = gamma / sqrt(variance + epsilon) d; LIVE: images
+ * lie in plane tiles, and have so many pixels, whose vectors take the place of pixels above.
  *
  * Group ids: 0: channel, 1: shard, 2: part.
  */
@@ -46,7 +47,31 @@ struct run {
     size_t at;
     int count;
     V alive;
+#ifdef LIVE
+    int first; /* of the vectors of a plane */
+    V last;    /* which lanes count of its last vector */
+#endif
 };
+
+#ifdef LIVE
+#define PIXELS(a) LIVE
+#define ALIVE(run, i) ((run).first + (i) == (LIVE - 1) / VECTOR ? (run).last : (run).alive)
+
+/* Where sample `number` of the shard is there, 1 for the first `count` lanes. */
+INLINE V alive_pixels(const struct area *a, int number, int count)
+{
+    union {
+        real lane[VECTOR];
+        V all;
+    } alive;
+    for (int l = 0; l < VECTOR; l++)
+        alive.lane[l] = l < count && SHARD * a->shard_samples + number < a->samples;
+    return alive.all;
+}
+#else
+#define PIXELS(a) (a)->pixels
+#define ALIVE(run, i) (run).alive
+#endif
 
 /* The run that begins with pixel p of the shard and ends at `last` at the latest. */
 INLINE struct run run_at(const struct area *a, long p, long last)
@@ -56,7 +81,13 @@ INLINE struct run run_at(const struct area *a, long p, long last)
     struct run run;
     run.at = (((size_t)tile * a->channels + CHANNEL) * a->pixels + first) * PARTS + PART;
     run.count = (int)min((long)(a->pixels - first), last - p);
+#ifdef LIVE
+    run.first = first;
+    run.alive = alive_pixels(a, at, VECTOR);
+    run.last = alive_pixels(a, at, (LIVE - 1) % VECTOR + 1);
+#else
     run.alive = alive_lanes(tile, a->samples, a->shard_samples, a->shard_tiles);
+#endif
     return run;
 }
 
@@ -106,7 +137,7 @@ INLINE struct sums sum_values(const struct area *a, int part, __global const S *
         for (int i0 = 0; i0 < run.count; i0 += CHUNK) {
             V s = (V)(0), q = (V)(0);
             for (int i = i0; i < min(i0 + CHUNK, run.count); i++) {
-                const V d = (LOAD(x + run.at + i * PARTS) - x0) * run.alive;
+                const V d = (LOAD(x + run.at + i * PARTS) - x0) * ALIVE(run, i);
                 s += d;
                 q = FMA(d, d, q);
             }
@@ -184,7 +215,7 @@ KERNEL void batch_norm_forward(__global const S *restrict x, __global real *rest
     const real mean = moving_mean[c], variance = moving_variance[c];
 #else
     const struct sums all = ALONE ? sum_values(&a, part, x, scratch) : add_parts(&a, sums);
-    const real n = max((real)shard_count(&a) * pixels, (real)1), off = all.plain / n;
+    const real n = max((real)shard_count(&a) * PIXELS(&a), (real)1), off = all.plain / n;
     const real mean = first_value(&a, x) + off;
     const real variance = max(all.product / n - off * off, (real)0);
     if (PART == 0 && part == 0) {
@@ -232,7 +263,7 @@ KERNEL void batch_norm_backward(
     const size_t at = ((size_t)SHARD * channels + c) * 2;
     const real mean = saved[at], variance = saved[at + 1], root = root_of(variance, epsilon);
     const int count = shard_count(&a);
-    const real n = max((real)count * pixels, (real)1);
+    const real n = max((real)count * PIXELS(&a), (real)1);
     const struct sums all =
         ALONE ? sum_gradients(&a, part, x, y, dy, mean, root, scratch) : add_parts(&a, sums);
     const real plain = all.plain / n, product = all.product / n;
@@ -254,6 +285,6 @@ KERNEL void batch_norm_backward(
             const size_t k = run.at + i * PARTS;
             const V d = pass(LOAD(dy + k), RELU ? LOAD(y + k) : (V)(0));
             const V u = (LOAD(x + k) - mean) * root;
-            STORE(dx + k, (d - FMA(u, (V)(product), (V)(plain))) * times * run.alive);
+            STORE(dx + k, (d - FMA(u, (V)(product), (V)(plain))) * times * ALIVE(run, i));
         }
 }

@@ -2,12 +2,16 @@
  *
  *   planes_max             y = the largest pixel of each window; NaN if one is
  *   planes_average         y = the mean of the window's real pixels (COUNT_PADDING: of all)
+ *   planes_max_backward    dx = the sum of dy of the windows whose largest pixel it was
+ *   planes_average_backward  dx = the sum of dy / pixels of the windows it is in
  *   planes_global_max      likewise of the whole image, in every lane of y
  *   planes_global_average
  *
  * x: [tiles][channels][vectors][VECTOR]; y: likewise, or [tiles][channels][VECTOR]; scratch: an
- * arranged plane for every group (lib/planes.cl). -D: as lib/planes.cl, or nothing of it for
- * whole images. Group ids: 0: `each` channels, 1: tile.
+ * arranged plane for every group (lib/planes.cl); dx, dy: as x and y; positions: POSITION like
+ * y, r * TAPS_X + s of the first largest pixel, written if KEEP. Dead lanes of images become 0.
+ * -D: as lib/planes.cl, or nothing of it for whole images. Group ids: 0: `each` channels, 1:
+ * tile.
  */
 #include "lib/real.cl"
 #include "products/planes/args.h"
@@ -53,21 +57,63 @@ INLINE __global real *arrange(const struct lk_planes *a, __global const real *x,
     return scratch;
 }
 
-KERNEL void planes_max(__global const real *restrict x, __global V *restrict y,
-                       __global real *scratch, struct lk_planes a, int channels,
-                       int each GROUP_ARGS)
+INLINE void clear_beyond(__global real *plane, int pixels)
+{
+    for (int p = pixels; p % VECTOR > 0; p++)
+        plane[p] = 0;
+}
+
+#ifdef POSITION
+typedef PASTE(POSITION, VECTOR) P;
+#define TO_P(x) PASTE(PASTE(convert_, POSITION), VECTOR)(x)
+
+KERNEL void planes_max(__global const real *restrict x, __global P *restrict positions,
+                       __global V *restrict y, __global real *scratch, struct lk_planes a,
+                       int channels, int each GROUP_ARGS)
 {
     FOR_CHANNELS (c) {
         __global const real *from = arrange(&a, x, PLANE(c), SCRATCH(&a), -INFINITY);
+        __global V *to = y + PLANE(c) * a.out_vectors;
         for (int i = 0; i < a.out_vectors; i++) {
             V best = (V)(-INFINITY);
+            I where = 0;
             for (int r = 0; r < TAPS_Y; r++)
-                for (int s = 0; s < TAPS_X; s++)
-                    best = larger(best, ROW_LOAD(from + TAP_AT(&a, r, s) + i * VECTOR));
-            y[PLANE(c) * a.out_vectors + i] = best;
+                for (int s = 0; s < TAPS_X; s++) {
+                    const V v = ROW_LOAD(from + TAP_AT(&a, r, s) + i * VECTOR);
+                    const I is_larger = !(v <= best) & (best == best);
+                    best = is_larger ? v : best;
+                    where = is_larger ? (I)(r * TAPS_X + s) : where;
+                }
+            to[i] = best;
+#ifdef KEEP
+            positions[PLANE(c) * a.out_vectors + i] = TO_P(where);
+#endif
         }
+        clear_beyond((__global real *)to, a.out_h * a.out_w);
     }
 }
+
+KERNEL void planes_max_backward(__global const real *restrict dy,
+                                __global const POSITION *restrict positions,
+                                __global real *restrict dx, struct lk_planes a, int channels,
+                                int each GROUP_ARGS)
+{
+    FOR_CHANNELS (c) {
+        const size_t plane = PLANE(c) * a.out_vectors * VECTOR;
+        __global real *to = dx + PLANE(c) * a.in_vectors * VECTOR;
+        for (int i = 0; i < a.in_vectors; i++)
+            ROW_STORE(to + i * VECTOR, (V)0);
+        for (int i = 0; i < a.out_h; i++)
+            for (int j = 0; j < a.out_w; j++) {
+                const size_t at = plane + i * a.out_w + j;
+                /* below 0 where all are -inf: the first pixel of the image, then */
+                const int h = max(i * STRIDE_Y - (int)a.pad_y + positions[at] / TAPS_X, 0);
+                const int w = max(j * STRIDE_X - (int)a.pad_x + positions[at] % TAPS_X, 0);
+                to[h * a.in_w + w] += dy[at];
+            }
+    }
+}
+#else
 
 KERNEL void planes_average(__global const real *restrict x, __global V *restrict y,
                            __global real *scratch, struct lk_planes a, int channels,
@@ -89,8 +135,37 @@ KERNEL void planes_average(__global const real *restrict x, __global V *restrict
             y[PLANE(c) * a.out_vectors + i] = sum / pixels_seen(&a, i);
 #endif
         }
+        clear_beyond((__global real *)(y + PLANE(c) * a.out_vectors), a.out_h * a.out_w);
     }
 }
+
+KERNEL void planes_average_backward(__global const real *restrict dy,
+                                    __global real *restrict dx, struct lk_planes a,
+                                    int channels, int each GROUP_ARGS)
+{
+    FOR_CHANNELS (c) {
+        __global const real *from = dy + PLANE(c) * a.out_vectors * VECTOR;
+        __global real *to = dx + PLANE(c) * a.in_vectors * VECTOR;
+        for (int i = 0; i < a.in_vectors; i++)
+            ROW_STORE(to + i * VECTOR, (V)0);
+        for (int i = 0; i < a.out_h; i++)
+            for (int j = 0; j < a.out_w; j++) {
+                const int h = i * STRIDE_Y - a.pad_y, w = j * STRIDE_X - a.pad_x;
+                const int end_h = min(h + TAPS_Y, (int)a.in_h);
+                const int end_w = min(w + TAPS_X, (int)a.in_w);
+#ifdef COUNT_PADDING
+                const int seen = TAPS_Y * TAPS_X;
+#else
+                const int seen = (end_h - max(h, 0)) * (end_w - max(w, 0));
+#endif
+                const real part = from[i * a.out_w + j] / seen;
+                for (int k = max(h, 0); k < end_h; k++)
+                    for (int l = max(w, 0); l < end_w; l++)
+                        to[k * a.in_w + l] += part;
+            }
+    }
+}
+#endif
 
 #else
 

@@ -3,10 +3,13 @@
  *   planes_images   y[n,c,p] = x[n,p,c'] * scale[c] + shift[c]   x: uint8, `pixels_at` bytes on
  *   planes_numbers  y[n,c,p] = x[n,c,p] * scale + shift          x: float
  *   planes_spread   y[n,c,p] in every lane = x[n,c,p]
+ *   planes_of_batch y[n,c,p] of x in batch tiles of `lanes`
+ *   planes_to_batch y in batch tiles of x[n,c,p], 0 in lanes without a sample
  *
  * A tile is sample n, p is a pixel; dead lanes, and samples that there are not, become 0.
  * y, but for spread: [n][c][vectors][VECTOR]. -D: REVERSES: c' is channels - 1 - c, else c.
- * Group ids: 0: channel, 1: tile.
+ * Batch tiles: `shard_tiles` for every `shard_samples` samples. Group ids: 0: channel, 1: tile
+ * of y.
  */
 #include "lib/real.cl"
 
@@ -56,4 +59,34 @@ KERNEL void planes_spread(__global const real *restrict x, __global V *restrict 
     y += PLANE * pixels;
     for (int p = 0; p < pixels; p++)
         y[p] = (V)x[p];
+}
+
+KERNEL void planes_of_batch(__global const real *restrict x, __global real *restrict y,
+                            int pixels, int lanes, int shard_samples,
+                            int shard_tiles GROUP_ARGS)
+{
+    const int shard = GROUP_ID(1) / shard_samples, number = GROUP_ID(1) % shard_samples;
+    const size_t tile = (size_t)shard * shard_tiles + number / lanes;
+    x += (tile * CHANNELS + CHANNEL) * pixels * lanes + number % lanes;
+    y += PLANE * VECTORS(pixels) * VECTOR;
+    for (int p = 0; p < pixels; p++)
+        y[p] = x[(size_t)p * lanes];
+    for (int p = pixels; p < VECTORS(pixels) * VECTOR; p++)
+        y[p] = 0;
+}
+
+KERNEL void planes_to_batch(__global const real *restrict x, __global real *restrict y,
+                            int pixels, int lanes, int shard_samples,
+                            int shard_tiles GROUP_ARGS)
+{
+    const int shard = GROUP_ID(1) / shard_tiles, first = GROUP_ID(1) % shard_tiles * lanes;
+    const int count = min(lanes, shard_samples - first), plane = VECTORS(pixels) * VECTOR;
+    x += (((size_t)shard * shard_samples + first) * CHANNELS + CHANNEL) * plane;
+    y += PLANE * pixels * lanes;
+    for (int p = 0; p < pixels; p++, y += lanes) {
+        for (int l = 0; l < count; l++)
+            y[l] = x[(size_t)l * CHANNELS * plane + p];
+        for (int l = count; l < lanes; l++)
+            y[l] = 0;
+    }
 }

@@ -5,6 +5,7 @@
 #include "bench/samples.h"
 #include "bench/timing.h"
 #include "device/device.h"
+#include "graph/planes.h"
 #include "mirror/shards.h"
 #include "train/settings/settings.h"
 #include "train/tuning/tuning.h"
@@ -138,7 +139,9 @@ static enum lk_status open_stepper(struct run *run, const char *name,
                                              .seed = 1,
                                              .optimizer = "adam",
                                              .choices = run->choices,
-                                             .lists_rows = true};
+                                             .lists_rows = true,
+                                             .few_samples = lk_few_are_trained(
+                                                 run->batch, lk_shards_choose(run->batch))};
     LK_TRY(lk_stepper_create(&config, &run->stepper));
     LK_TRY(lk_stepper_build(run->stepper));
     for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)

@@ -65,7 +65,8 @@ bool lk_recompute_reads_x(const struct lk_replica *replica, int i)
 
 size_t lk_recompute_bytes(const struct lk_replica *replica, int value)
 {
-    return lk_tiled_bytes(&replica->tiling, &replica->schedule.values[value].shape,
+    const struct lk_value *of = &replica->schedule.values[value];
+    return lk_tiled_bytes(lk_replica_tiling_of(replica, of->in_planes), &of->shape,
                           lk_replica_value_stored(replica, value));
 }
 

@@ -88,7 +88,7 @@ static enum lk_status prepare_op(struct lk_replica *replica, int i)
     struct lk_op_setup *setup = &replica->prepared[i].setup;
     lk_schedule_describe(&replica->schedule, i, setup);
     setup->device = replica->config.device;
-    setup->tiling = replica->tiling;
+    setup->tiling = *lk_replica_tiling_of(replica, scheduled->in_planes);
     setup->real = replica->config.real;
     setup->stores_half = replica->config.stores_half;
     setup->training = replica->config.training;
@@ -237,6 +237,8 @@ static enum lk_status create(struct lk_replica *replica)
         LK_TRY(lk_replica_narrow(replica));
     if (lk_replica_takes_planes(replica))
         lk_replica_spread_planes(replica);
+    if (lk_replica_trains_planes(replica))
+        lk_replica_turn_planes(replica);
     LK_TRY(take(replica, replica->schedule.op_count, sizeof *replica->prepared,
                 &replica->prepared));
     LK_TRY(list_params(replica));
@@ -244,7 +246,7 @@ static enum lk_status create(struct lk_replica *replica)
     LK_TRY(lk_replica_divide(replica));
     if (lk_replica_fuses(replica))
         LK_TRY(lk_replica_fuse(replica));
-    if (replica->tiling.planes)
+    if (replica->tiling.planes || replica->planes.planes)
         LK_TRY(lk_replica_map_planes(replica));
     lk_replica_cut_buckets(replica);
     LK_TRY(list_inputs(replica));

@@ -55,6 +55,7 @@ struct lk_replica {
     struct lk_schedule schedule;
     bool forgets_nothing; /* of config.one_step: every operation does */
     struct lk_tiling tiling;
+    struct lk_tiling planes;      /* in training: of what is said to be in plane tiles */
     struct lk_prepared *prepared; /* of each operation of the schedule */
     struct lk_loader *loader;
     struct lk_chain *chain; /* the launches of forward in plane tiles; else NULL */
@@ -118,6 +119,18 @@ LK_MUST_CHECK enum lk_status lk_replica_cut(struct lk_replica *replica);
 bool lk_replica_takes_planes(const struct lk_replica *replica);
 void lk_replica_spread_planes(struct lk_replica *replica);
 LK_MUST_CHECK enum lk_status lk_replica_map_planes(struct lk_replica *replica);
+
+/* Likewise in training: marks what is computed in plane tiles, and puts operations between that
+ * turn batch tiles into plane tiles and back, before parameters are listed; then map, too. */
+bool lk_replica_trains_planes(const struct lk_replica *replica);
+void lk_replica_turn_planes(struct lk_replica *replica);
+
+/* The tiling of an operation or a value that is in plane tiles or not. */
+static inline const struct lk_tiling *lk_replica_tiling_of(const struct lk_replica *replica,
+                                                           bool in_planes)
+{
+    return in_planes ? &replica->planes : &replica->tiling;
+}
 
 /* Once parameters are listed: what forward alone can have fused. */
 bool lk_replica_fuses(const struct lk_replica *replica);

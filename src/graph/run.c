@@ -88,12 +88,13 @@ static bool packs_now(const struct lk_replica *replica, int i, bool in_backward)
     return is_new;
 }
 
-/* Weights of another replica may have changed since the last forward. */
+/* Weights that are trained have changed since the last forward, and those of another replica
+ * may have. */
 static bool repacks(const struct lk_replica *replica, int i)
 {
     if (replica->config.packs_once)
         return packs_now(replica, i, false);
-    return replica->weights_are_new ||
+    return replica->weights_are_new || replica->config.training ||
            (replica->config.weights_of && !replica->config.weights_stay);
 }
 
@@ -144,7 +145,9 @@ enum lk_status lk_replica_load_micro_batch(struct lk_replica *replica, int slot,
     replica->micro_batch = *micro_batch;
     const struct lk_tiling used = lk_tiling_cut(&whole, micro_batch->shards);
     for (int i = 0; i < replica->schedule.op_count; i++)
-        replica->prepared[i].setup.tiling = used;
+        replica->prepared[i].setup.tiling =
+            lk_tiling_cut(lk_replica_tiling_of(replica, replica->schedule.ops[i].in_planes),
+                          micro_batch->shards);
     lk_loader_use(replica->loader, &used);
     if (!replica->is_uploaded[slot])
         LK_TRY(lk_replica_upload(replica, slot, micro_batch->samples));

@@ -53,8 +53,10 @@ static enum lk_status look_at_value(const struct lk_replica *replica, int i, boo
     void *numbers = malloc((size_t)count * lk_dtype_bytes(dtype));
     if (!numbers)
         return lk_fail_memory("values", (size_t)count * lk_dtype_bytes(dtype));
-    const enum lk_status status = lk_tiled_read(buffer, &replica->prepared[i].setup.tiling,
-                                                &about->shape, dtype, samples, numbers);
+    const struct lk_tiling used = lk_tiling_cut(lk_replica_tiling_of(replica, about->in_planes),
+                                                replica->micro_batch.shards);
+    const enum lk_status status =
+        lk_tiled_read(buffer, &used, &about->shape, dtype, samples, numbers);
     if (status == LK_OK)
         look(replica->watch, replica->schedule.ops[i].node, is_gradient, numbers, dtype, count);
     free(numbers);

@@ -70,6 +70,7 @@ struct state {
                                                               * the image */
     bool is_moving; /* it normalizes by the moving averages */
     int64_t channels, pixels, parts, part_pixels;
+    int64_t live; /* in plane tiles: pixels of a plane, whose vectors are `pixels`; else 0 */
 };
 
 /* Divides the image into parts that are summed apart. They decide bits, so they follow from the
@@ -83,15 +84,18 @@ static void choose_parts(const struct lk_op_setup *setup, struct state *s)
 
 static void options_of(const struct state *s, bool relu, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "-DRELU=%d -DALONE=%d -DMOVING=%d", relu, s->parts == 1,
-             s->is_moving);
+    char live[32] = "";
+    if (s->live > 0)
+        snprintf(live, sizeof live, " -DLIVE=%lld", (long long)s->live);
+    snprintf(text, bytes, "-DRELU=%d -DALONE=%d -DMOVING=%d%s", relu, s->parts == 1,
+             s->is_moving, live);
 }
 
 static enum lk_status announce(const struct lk_op_setup *setup, struct state *s)
 {
     const struct options *o = setup->options;
     const bool in_parts = !s->is_moving && s->parts > 1, relu = o->activation == LK_RELU;
-    char text[64];
+    char text[96];
     options_of(s, relu, text, sizeof text);
     LK_TRY(lk_op_kernel(setup, "ops/batch_norm", "batch_norm_forward", text, &s->forward));
     if (in_parts)
@@ -115,6 +119,10 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     s->is_moving = !setup->training || !setup->wants_dw;
     s->channels = x->dim[0];
     s->pixels = lk_shape_count(x) / s->channels;
+    if (setup->tiling.planes && x->rank == 3) {
+        s->live = s->pixels;
+        s->pixels = lk_divide_up(s->live, setup->tiling.lanes);
+    }
     choose_parts(setup, s);
     if (!s->is_moving) {
         setup->saved_bytes = (size_t)(setup->tiling.shards * s->channels * 2) * real;
@@ -180,7 +188,8 @@ const struct lk_op lk_op_batch_norm = {
     .options_bytes = sizeof(struct options),
     .min_inputs = 1,
     .max_inputs = 1,
-    .planes = LK_PLANES_OWN,
+    .planes = LK_PLANES_KNOWN,
+    .trains_planes = true,
     .infer = infer,
     .prepare = prepare,
     .forward = forward,

@@ -218,5 +218,6 @@ const struct lk_op lk_op_conv2d = {.name = "conv2d",
                                    .choice = choice,
                                    .device_choice = device_choice,
                                    .planes = LK_PLANES_KNOWN,
+                                   .trains_planes = true,
                                    .absorb = absorb,
                                    .absorb_forward = absorb_forward};

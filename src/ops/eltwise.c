@@ -198,6 +198,7 @@ enum {
         .min_inputs = 1,                                                                       \
         .max_inputs = INPUTS_##set_,                                                           \
         .planes = LK_PLANES_OWN,                                                               \
+        .trains_planes = true,                                                                 \
         .time = LK_TIME_OWN,                                                                   \
         .infer = infer_##name_,                                                                \
         .prepare = prepare_##name_,                                                            \

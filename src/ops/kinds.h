@@ -14,8 +14,8 @@ enum lk_init {
     LK_INIT_FORGET_GATE /* of the biases of four gates: ones for the second, else zeros */
 };
 
-/* How an operation computes images in plane tiles (tensor/tensor.h), outside training: not at
- * all, as if they were [c, vectors, 1], or knowing them. */
+/* How an operation computes images in plane tiles (tensor/tensor.h): not at all, as if they
+ * were [c, vectors, 1], or knowing them. */
 enum lk_op_planes { LK_PLANES_NONE, LK_PLANES_OWN, LK_PLANES_KNOWN };
 
 #endif

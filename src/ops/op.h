@@ -115,8 +115,8 @@ struct lk_op {
     const struct lk_option *options; /* table over the options struct */
     size_t options_bytes;
     int min_inputs, max_inputs;
-
     enum lk_op_planes planes;
+    bool trains_planes;  /* in training, too, of images alone */
     bool is_view;        /* y is x in another shape: y and x share memory, and so do dy and
                           * dx; no kernel runs, only infer is called */
     bool only_trains;    /* outside training the operation is a view: dropout */

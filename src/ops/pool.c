@@ -54,9 +54,9 @@ static enum lk_status prepare_kernels(struct lk_op_setup *setup,
     struct state *state = setup->state = memory;
     memcpy(state->window, window, sizeof state->window);
     if (setup->tiling.planes)
-        return lk_pool_planes_prepare(
-            setup, window, strcmp(forward, "max_forward") == 0 ? "max" : "average",
-            strstr(definitions, "COUNT_PADDING") != NULL, &state->planes);
+        return lk_pool_planes_prepare(setup, window,
+                                      strcmp(forward, "max_forward") == 0 ? "max" : "average",
+                                      definitions, &state->planes);
     snprintf(options, sizeof options,
              "-DSIZE_H=%lld -DSIZE_W=%lld -DSTRIDE_H=%lld -DSTRIDE_W=%lld%s",
              (long long)window[0].size, (long long)window[1].size, (long long)window[0].stride,
@@ -103,6 +103,8 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     const struct state *state = setup->state;
     if (!run->dx[0])
         return LK_OK;
+    if (state->planes.backward)
+        return lk_pool_planes_enqueue_backward(setup, &state->planes, run);
     return enqueue(setup, state->backward, run->dy, run->saved, run->dx[0]);
 }
 
@@ -231,7 +233,7 @@ static const struct lk_option average_options[] = {
 
 static const struct lk_option global_options[] = {{0}};
 
-#define OPERATION(name_, options_, infer_, prepare_)                                           \
+#define OPERATION(name_, options_, trains_, infer_, prepare_)                                  \
     const struct lk_op lk_op_##name_ = {                                                       \
         .name = #name_,                                                                        \
         .options = options_,                                                                   \
@@ -239,13 +241,15 @@ static const struct lk_option global_options[] = {{0}};
         .min_inputs = 1,                                                                       \
         .max_inputs = 1,                                                                       \
         .planes = LK_PLANES_KNOWN,                                                             \
+        .trains_planes = (trains_),                                                            \
         .infer = infer_,                                                                       \
         .prepare = prepare_,                                                                   \
         .forward = forward,                                                                    \
         .backward = backward,                                                                  \
     }
 
-OPERATION(max_pool, max_options, infer_max, prepare_max);
-OPERATION(average_pool, average_options, infer_average, prepare_average);
-OPERATION(global_average_pool, global_options, infer_global_average, prepare_global_average);
-OPERATION(global_max_pool, global_options, infer_global_max, prepare_global_max);
+OPERATION(max_pool, max_options, true, infer_max, prepare_max);
+OPERATION(average_pool, average_options, true, infer_average, prepare_average);
+OPERATION(global_average_pool, global_options, false, infer_global_average,
+          prepare_global_average);
+OPERATION(global_max_pool, global_options, false, infer_global_max, prepare_global_max);

@@ -19,6 +19,38 @@ static void choose_parts(const struct lk_product_setup *setup, struct lk_expand 
     expand->parts.count = expand->filters;
 }
 
+/* Over plane tiles pooled gradients have a kernel of their own: a shard is one part. */
+static bool unpools(const struct lk_product_setup *setup, const struct lk_expand *expand)
+{
+    return setup->tiling.planes && expand->pools;
+}
+
+static enum lk_status prepare_unpool(const struct lk_product_setup *setup,
+                                     struct lk_expand *expand, int64_t *reals)
+{
+    const int64_t lanes = setup->tiling.lanes;
+    expand->dz_first = *reals;
+    if (expand->makes_dz)
+        *reals += setup->tiling.tiles * expand->filters *
+                  lk_divide_up(expand->height * expand->width, lanes) * lanes;
+    return expand->makes_dz || expand->makes_db
+               ? lk_product_kernel(setup, "products/planes/gradient", "planes_unpool", NULL,
+                                   &expand->kernel)
+               : LK_OK;
+}
+
+static enum lk_status enqueue_unpool(const struct lk_product_setup *setup,
+                                     const struct lk_expand *expand,
+                                     const struct lk_expand_run *run)
+{
+    const struct lk_grid grid = {{expand->filters, setup->tiling.shards, 1}, 1};
+    return LK_ENQUEUE(expand->kernel, grid, LK_BUF(run->dy), LK_BUF(run->at),
+                      LK_BUF(run->wants_dz ? run->workspace : NULL), LK_INT(expand->dz_first),
+                      LK_BUF(run->db), LK_INT(run->dw_stride),
+                      LK_INT(setup->tiling.shard_tiles), LK_INT(expand->filters),
+                      LK_INT(expand->height), LK_INT(expand->width));
+}
+
 enum lk_status lk_expand_prepare(const struct lk_product_setup *setup, struct lk_expand *expand,
                                  int64_t *reals)
 {
@@ -26,6 +58,8 @@ enum lk_status lk_expand_prepare(const struct lk_product_setup *setup, struct lk
         (int64_t)(lk_dtype_bytes(setup->real) / lk_dtype_bytes(lk_product_stored(setup)));
     int64_t of_parts = 0;
     choose_parts(setup, expand);
+    if (unpools(setup, expand))
+        return prepare_unpool(setup, expand, reals);
     if (expand->makes_dz || expand->makes_db)
         LK_TRY(lk_product_kernel(setup, "products/gradient", "conv2d_expand", NULL,
                                  &expand->kernel));
@@ -47,6 +81,8 @@ enum lk_status lk_expand_enqueue(const struct lk_product_setup *setup,
 {
     const struct lk_tiling *t = &setup->tiling;
     const struct lk_partial_sums *p = &expand->parts;
+    if (unpools(setup, expand))
+        return enqueue_unpool(setup, expand, run);
     const bool in_parts = run->db && p->parts > 1;
     const struct lk_grid grid = {{expand->filters, t->shards, p->parts},
                                  lk_product_items(setup)};

@@ -7,7 +7,8 @@
 
 /* The caller fills the first part. */
 struct lk_expand {
-    int64_t filters, height, width; /* of dz, all groups together */
+    int64_t filters, height, width; /* of dz, all groups together; in plane tiles without a pool
+                                     * a column of vectors */
     bool masks, pools;              /* dz = dy where y > 0; dy at the place that won its pool */
     bool makes_dz, makes_db;
 

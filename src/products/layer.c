@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "products/library/library.h"
+#include "products/planes/planes.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ static enum lk_gradient gradient_of(const struct lk_product_shape *shape,
 /* Whether the kernels for matrices make all passes: they have a dz of their own. */
 static bool has_matrix_kernels(const struct lk_layer *layer)
 {
-    return layer->uses[LK_PASS_FORWARD].way.product->is_only;
+    return layer->shape.is_matrix && layer->uses[LK_PASS_FORWARD].way.product->is_only;
 }
 
 /* --- preparing --------------------------------------------------------------------------- */
@@ -133,6 +134,14 @@ static enum lk_status prepare_expand(const struct lk_product_setup *setup,
         .makes_dz = layer->expands,
         .makes_db = layer->wants.dw && s->bias && !layer->gives_db,
     };
+    if (setup->tiling.planes && s->pool) {
+        layer->expand.height = s->axis[0].all_out;
+        layer->expand.width = s->axis[1].all_out;
+    } else if (setup->tiling.planes) { /* a column of vectors */
+        layer->expand.height =
+            lk_divide_up(layer->expand.height * layer->expand.width, setup->tiling.lanes);
+        layer->expand.width = 1;
+    }
     return lk_expand_prepare(setup, &layer->expand, reals);
 }
 
@@ -211,6 +220,8 @@ enum lk_status lk_layer_prepare(const struct lk_product_setup *setup,
         LK_TRY(prepare_ending(setup, layer));
     }
     layer->workspace_bytes = (size_t)reals * lk_dtype_bytes(setup->real);
+    if (wants->training && setup->tiling.planes)
+        LK_TRY(lk_planes_prepare_clear(setup, &layer->clear));
     return wants->training ? prepare_backward(setup, layer) : LK_OK;
 }
 
@@ -222,6 +233,19 @@ static enum lk_status enqueue(const struct lk_product_setup *setup,
 {
     const struct lk_layer_use *use = &layer->uses[pass];
     return use->way.product->verbs->enqueue(setup, use->state, run);
+}
+
+/* Of images of x or y. */
+static enum lk_status clear_beyond(const struct lk_product_setup *setup,
+                                   const struct lk_layer *layer, int64_t channels, bool is_x,
+                                   struct lk_buffer *images)
+{
+    const struct lk_product_axis *axis = layer->shape.axis;
+    const int64_t pixels = is_x ? axis[0].in * axis[1].in : axis[0].all_out * axis[1].all_out;
+    return layer->clear
+               ? lk_planes_enqueue_clear(&setup->tiling, layer->clear,
+                                         layer->shape.groups * channels, pixels, images)
+               : LK_OK;
 }
 
 enum lk_status lk_layer_forward(const struct lk_product_setup *setup,
@@ -240,6 +264,8 @@ enum lk_status lk_layer_forward(const struct lk_product_setup *setup,
     operands.norms = layer->ending.norms ? run->packed : NULL;
     LK_TRY(lk_ending_begin(setup, &layer->ending, &operands));
     LK_TRY(enqueue(setup, layer, LK_PASS_FORWARD, &operands));
+    if (!layer->shape.pool)
+        LK_TRY(clear_beyond(setup, layer, layer->shape.filters, false, run->y));
     return lk_ending_finish(setup, &layer->ending, &operands);
 }
 
@@ -283,8 +309,10 @@ enum lk_status lk_layer_backward(const struct lk_product_setup *setup,
                                             .packed = run->packed,
                                             .weights_are_new = run->weights_are_new,
                                             .workspace = run->workspace};
-    if (run->dx)
+    if (run->dx) {
         LK_TRY(enqueue(setup, layer, LK_PASS_DATA, &operands));
+        LK_TRY(clear_beyond(setup, layer, layer->shape.channels, true, run->dx));
+    }
     return run->dw ? enqueue(setup, layer, LK_PASS_WEIGHTS, &operands) : LK_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "data/batches/measure.h"
+#include "graph/planes.h"
 #include "mirror/shards.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/classes.h"
@@ -42,6 +43,24 @@ enum lk_status lk_trainer_report(struct lk_trainer *trainer, struct lk_event eve
     return status;
 }
 
+static enum lk_status check_modes(const struct lk_trainer *trainer)
+{
+    const struct lk_settings *s = trainer->settings;
+    if (s->mode == LK_TRAIN_SYNC && s->max_staleness >= 0)
+        return lk_fail(LK_E_ARGUMENT, "--max-staleness %lld is for --mode async",
+                       (long long)s->max_staleness);
+    if (s->loss_scale > 0 && s->precision != LK_PRECISION_MIXED)
+        return lk_fail(LK_E_ARGUMENT, "loss_scale %g is for --precision mixed", s->loss_scale);
+    if (s->mode == LK_TRAIN_ASYNC && s->precision == LK_PRECISION_MIXED)
+        return lk_fail(LK_E_ARGUMENT,
+                       "--precision mixed is for --mode sync: a step that overflows halves is "
+                       "left out everywhere at once");
+    if (s->mode == LK_TRAIN_ASYNC && lk_world_size(trainer->world) > 1)
+        return lk_fail(LK_E_ARGUMENT, "mode async is for the devices of one rank, found %d",
+                       lk_world_size(trainer->world));
+    return LK_OK;
+}
+
 static enum lk_status create_team(struct lk_trainer *trainer)
 {
     const struct lk_settings *s = trainer->settings;
@@ -53,6 +72,8 @@ static enum lk_status create_team(struct lk_trainer *trainer)
     LK_TRY(lk_memory_limit_parse(s->memory_limit, &memory_limit));
     lk_settings_split_optimizer(s, kind, &options);
     trainer->shards = s->shards ? (int)s->shards : lk_shards_choose(s->batch_size);
+    if (!trainer->goes_on)
+        trainer->few_samples = places < 2 && lk_few_are_trained(s->batch_size, trainer->shards);
     const struct lk_team_config config = {
         .devices = s->device,
         .places = places,
@@ -74,6 +95,7 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .choices = trainer->choices,
         .part = trainer->features.is_on ? LK_PART_HEAD : LK_PART_ALL,
         .recompute = (enum lk_recompute_mode)s->recompute,
+        .few_samples = trainer->few_samples,
         .memory_limit = memory_limit,
         .check_every = s->check_every,
         .is_async = s->mode == LK_TRAIN_ASYNC,
@@ -84,18 +106,7 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .leaves = lk_trainer_leave_stepper,
         .context = trainer,
     };
-    if (s->mode == LK_TRAIN_SYNC && s->max_staleness >= 0)
-        return lk_fail(LK_E_ARGUMENT, "--max-staleness %lld is for --mode async",
-                       (long long)s->max_staleness);
-    if (s->loss_scale > 0 && s->precision != LK_PRECISION_MIXED)
-        return lk_fail(LK_E_ARGUMENT, "loss_scale %g is for --precision mixed", s->loss_scale);
-    if (s->mode == LK_TRAIN_ASYNC && s->precision == LK_PRECISION_MIXED)
-        return lk_fail(LK_E_ARGUMENT,
-                       "--precision mixed is for --mode sync: a step that overflows halves is "
-                       "left out everywhere at once");
-    if (s->mode == LK_TRAIN_ASYNC && lk_world_size(trainer->world) > 1)
-        return lk_fail(LK_E_ARGUMENT, "mode async is for the devices of one rank, found %d",
-                       lk_world_size(trainer->world));
+    LK_TRY(check_modes(trainer));
     LK_TRY(lk_team_create(&config, &trainer->team));
     if (atomic_load(&trainer->load.has_failed)) /* no need to build kernels first */
         LK_TRY(lk_data_load_join(&trainer->load));
@@ -230,10 +241,10 @@ static int list_devices(const struct lk_team *team, struct lk_start_device *devi
         const struct lk_worker *worker = lk_team_worker(team, i);
         for (int p = 0; p < worker->places; p++)
             if (worker->group[p])
-                devices[count++] = (struct lk_start_device){
-                    lk_device_info(worker->group[p])->name,
-                    lk_device_info(worker->group[p])->memory_bytes,
-                    lk_device_bytes(worker->group[p])};
+                devices[count++] =
+                    (struct lk_start_device){lk_device_info(worker->group[p])->name,
+                                             lk_device_info(worker->group[p])->memory_bytes,
+                                             lk_device_bytes(worker->group[p])};
     }
     return count;
 }
@@ -254,12 +265,17 @@ static enum lk_status report_start(struct lk_trainer *trainer, int64_t parameter
         trainer, (struct lk_event){.kind = LK_EVENT_START, .text = text, .start = &start});
 }
 
+static const struct lk_replica *lead(const struct lk_trainer *trainer)
+{
+    return lk_stepper_replica(lk_team_lead(trainer->team)->stepper);
+}
+
 static enum lk_status announce(struct lk_trainer *trainer)
 {
     struct lk_text text = {0};
     int64_t parameters = 0;
     const struct lk_param *param;
-    const struct lk_replica *replica = lk_stepper_replica(lk_team_lead(trainer->team)->stepper);
+    const struct lk_replica *replica = lead(trainer);
     for (int i = 0; (param = lk_replica_param(replica, i)); i++)
         parameters += param->count;
     lk_text_append(&text, "%s, %lld parameters, on ", lk_model_name(trainer->model),
@@ -274,6 +290,8 @@ static enum lk_status announce(struct lk_trainer *trainer)
     const size_t remarks = text.used;
     if (trainer->features.is_on)
         lk_text_append(&text, "; the frozen part is computed once a sample");
+    if (lk_replica_has_planes(replica))
+        lk_text_append(&text, "; images of so few samples lie in plane tiles");
     if (lk_replica_bytes(replica).again > 0)
         lk_text_append(&text, "; to save memory, backward computes %.0f %% of forward again",
                        100 * lk_replica_bytes(replica).again);
@@ -293,9 +311,9 @@ static enum lk_status announce(struct lk_trainer *trainer)
         lk_text_append(&text,
                        "; nothing is left to train: %lld steps are done, %lld are asked for",
                        done, asked);
-    const enum lk_status status =
-        text.failed ? lk_fail_memory("a message", 0)
-                    : report_start(trainer, parameters, text.bytes, remarks);
+    const enum lk_status status = text.failed
+                                      ? lk_fail_memory("a message", 0)
+                                      : report_start(trainer, parameters, text.bytes, remarks);
     free(text.bytes);
     return status;
 }
@@ -313,6 +331,7 @@ enum lk_status lk_trainer_begin_folder(struct lk_trainer *trainer,
     }
     const struct lk_environment environment = {.devices = devices,
                                                .ranks = lk_world_size(trainer->world),
+                                               .planes = lk_replica_has_planes(lead(trainer)),
                                                .choices = trainer->choices};
     const bool goes_on = trainer->done < trainer->total_steps || trainer->owes_evaluation;
     const enum lk_run_progress progress = trainer->done == 0 ? LK_RUN_BEGINS
@@ -457,6 +476,9 @@ static enum lk_status create(struct lk_trainer *trainer, struct lk_setting_chang
         LK_TRY(lk_trainer_check_resume(trainer));
     LK_TRY(lk_world_broadcast(trainer->world, sizeof trainer->settings->shards,
                               &trainer->settings->shards));
+    LK_TRY(lk_world_broadcast(trainer->world, sizeof trainer->goes_on, &trainer->goes_on));
+    LK_TRY(
+        lk_world_broadcast(trainer->world, sizeof trainer->few_samples, &trainer->few_samples));
     LK_TRY(add_loss(trainer));
     LK_TRY(lk_trainer_open_weights(trainer));
     LK_TRY(lk_trainer_open_choices(trainer));

@@ -1,4 +1,5 @@
 """One model on several devices: the same parameters, bit for bit, whoever computes what."""
+import json
 import math
 
 import program
@@ -110,6 +111,23 @@ class Mirror(ProgramTest):
         self.assertEqual(self.bits('three', *more, '--device', '0*3'), one)
         self.assertEqual(self.bits('part', *more, '--device', '0/2'), one)
         self.assertNotIn('differ', self.stderr)
+
+    def test_few_samples_of_a_shard(self):
+        """Images in plane tiles: whoever computes a shard, also one that is not full, and a run
+        that goes on."""
+        self.put('net.yaml', ARRANGED)
+        more = '--batch-size', '8', '--shards', '4'
+        one = self.bits('one', *more, '--steps', '131')
+        with open(self.path('one/env.json'), encoding='utf-8') as file:
+            self.assertTrue(json.load(file)['plane_tiles'])
+        self.assertEqual(self.bits('three', *more, '--steps', '131', '--device', '0*3'), one)
+        self.bits('parts', *more, '--steps', '64')
+        self.assertEqual(
+            self.bits('parts', *more, '--steps', '131', '--device', '0/2'), one)
+        self.assertNotIn('differ', self.stderr)
+        self.bits('many', '--steps', '1')
+        with open(self.path('many/env.json'), encoding='utf-8') as file:
+            self.assertFalse(json.load(file)['plane_tiles'])
 
     def test_text(self):
         """Lines of other lengths, some of them longer than the model reads; with fewer samples

@@ -121,6 +121,11 @@ static const struct op_case cases[] = {
      .samples = 16,
      .half = true},
     {.op = "batch_norm", .x = {OP_SHAPE(70)}, .samples = 200, .shards = 4, .thorough = true},
+    /* plane tiles: planes that do not fill their last vector, shards of which one is short */
+    {"batch_norm", "activation=relu", .x = {OP_SHAPE(5, 7, 9)}, .samples = 3, .batch = 4,
+     .shards = 2, .planes = true, .thorough = true},
+    {"batch_norm", "", .x = {OP_SHAPE(3, 70, 61)}, .samples = 8, .shards = 2, .planes = true},
+    {"batch_norm", "", .x = {OP_SHAPE(2, 4, 8)}, .samples = 2, .planes = true},
     {.op = "batch_norm", .x = {OP_SHAPE(1, 33, 29)}, .samples = 20, .shards = 2},
     {.op = "batch_norm", .x = {OP_SHAPE(3, 9, 8)}, .samples = 33, .batch = 64, .shards = 4},
     {.op = "batch_norm", .x = {OP_SHAPE(3, 2, 2)}, .samples = 2, .batch = 64, .shards = 4},

@@ -334,6 +334,12 @@ static const struct op_case cases[] = {
      .x = {OP_SHAPE(7, 9, 20)}, .samples = 2, .planes = true, .thorough = true},
     {"conv2d", "filters=35 groups=35 kernel=3,5 stride=2 padding=same",
      .x = {OP_SHAPE(35, 7, 40)}, .samples = 1, .planes = true},
+    /* gradients in shards, of which one is short, and in several parts */
+    {"conv2d", "filters=7 kernel=3 stride=2 padding=same activation=relu",
+     .x = {OP_SHAPE(5, 9, 7)}, .samples = 5, .batch = 8, .shards = 4, .planes = true,
+     .thorough = true},
+    {"conv2d", "filters=5 kernel=3 padding=same pool=true", .x = {OP_SHAPE(2, 72, 61)},
+     .samples = 3, .batch = 4, .shards = 2, .planes = true, .thorough = true},
     /* Winograd's algorithm in them; many channels: several strips */
     {"conv2d", "filters=20 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(5, 13, 9)},
      .samples = 2, .planes = true, .algorithm = "winograd2", .integers = true,

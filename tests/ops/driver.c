@@ -131,8 +131,9 @@ static bool prepare_with(const char *algorithm, const struct trial *t, struct ri
         .node = t->op->name,
         .options = t->options,
         .shapes = t->shapes,
-        .tiling = t->c->planes ? lk_tiling_make_planes(lk_device_info(device), t->batch, 1)
-                               : lk_tiling_make(lk_device_info(device), t->batch, t->shards),
+        .tiling = t->c->planes
+                      ? lk_tiling_make_planes(lk_device_info(device), t->batch, t->shards)
+                      : lk_tiling_make(lk_device_info(device), t->batch, t->shards),
         .real = real,
         .stores_half = t->is_half,
         .seed = SEED,
@@ -508,7 +509,7 @@ static void test_case(void **state)
     t.samples = c->samples;
     t.batch = c->batch ? c->batch : c->samples;
     t.shards = c->shards ? c->shards : 1;
-    t.training = !c->inference && !c->planes;
+    t.training = !c->inference && (!c->planes || (t.op->trains_planes && t.shapes.y.rank == 3));
     const bool checked = check_trial(&t);
     if (c->sizes && !once_is_asked())
         check_sizes(&t);

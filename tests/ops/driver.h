@@ -69,7 +69,8 @@ struct op_case {
     bool half;      /* or with halves alone */
     bool sizes;     /* also with 1, 2, 17, 127, 128, 129 samples in 1, 2, 8 shards */
     bool inference; /* without training: forward alone */
-    bool planes;    /* likewise, in plane tiles, on CPUs alone, without halves */
+    bool planes;    /* in plane tiles, on CPUs alone, without halves; likewise, unless the
+                     * operation trains so */
     bool gated;     /* also with gates before and behind it, which its algorithm must take */
     bool frozen;    /* in training, but without dw; not with thorough */
     int only; /* of the configurations, those of these kinds: for a case much like others where

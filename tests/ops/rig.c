@@ -198,14 +198,18 @@ static int copies_of(const struct lk_tiling *t, const struct lk_shape *shape)
     return shape->rank == 3 ? 1 : t->lanes;
 }
 
-/* Dead lanes are NaN: nothing may read them. */
+/* Dead lanes are NaN: nothing may read them. In training they are finite, of dy zeros. */
 static void upload_planes(struct rig *rig, struct rig_tensor *tensor,
-                          const struct lk_shape *shape, enum lk_dtype dtype, const double *from)
+                          const struct lk_shape *shape, enum lk_dtype dtype, enum dead dead,
+                          const double *from)
 {
     const struct lk_tiling *t = &rig->setup.tiling;
     const int64_t count = lk_shape_count(shape);
+    const bool is_zero = rig->setup.training && dead == DEAD_ZERO;
     memset(inside(tensor), NAN_BYTE, tensor->bytes);
-    for (int64_t tile = 0; tile < t->tiles; tile++)
+    for (size_t i = 0; rig->setup.training && i < tensor->bytes / lk_dtype_bytes(dtype); i++)
+        put(inside(tensor), dtype, i, is_zero ? 0 : from[i % (size_t)count]);
+    for (int64_t tile = 0; tile < (is_zero ? rig->samples : t->tiles); tile++)
         for (int64_t e = 0; e < count; e++)
             for (int copy = 0; copy < copies_of(t, shape); copy++)
                 put(inside(tensor), dtype, plane_index(t, shape, tile, e) + (size_t)copy,
@@ -213,12 +217,32 @@ static void upload_planes(struct rig *rig, struct rig_tensor *tensor,
     upload(tensor);
 }
 
+/* In training, where dead lanes of images must be finite, or 0. */
+static void check_dead_lanes(struct rig *rig, struct rig_tensor *tensor, const char *name,
+                             const struct lk_shape *shape, enum lk_dtype dtype,
+                             bool must_be_zero)
+{
+    const struct lk_tiling *t = &rig->setup.tiling;
+    const struct lk_shape stored = lk_plane_shape(t, shape);
+    const int64_t plane = stored.dim[1] * t->lanes, pixels = shape->dim[1] * shape->dim[2];
+    for (int64_t i = 0; i < t->tiles * shape->dim[0] * plane; i++) {
+        const double value = get(inside(tensor), dtype, (size_t)i);
+        const bool is_dead = i % plane >= pixels || i / plane / shape->dim[0] >= rig->samples;
+        if (is_dead && (must_be_zero ? value != 0 : !isfinite(value)))
+            rig_fail("%s: plane %lld, dead lane %lld is %g", name, (long long)(i / plane),
+                     (long long)(i % plane), value);
+    }
+}
+
 static void download_planes(struct rig *rig, struct rig_tensor *tensor, const char *name,
-                            const struct lk_shape *shape, enum lk_dtype dtype, double *to)
+                            const struct lk_shape *shape, enum lk_dtype dtype,
+                            bool must_be_zero, double *to)
 {
     const struct lk_tiling *t = &rig->setup.tiling;
     const int64_t count = lk_shape_count(shape);
     download(tensor, name);
+    if (rig->setup.training && shape->rank == 3)
+        check_dead_lanes(rig, tensor, name, shape, dtype, must_be_zero);
     for (int64_t tile = 0; tile < rig->samples; tile++)
         for (int64_t e = 0; e < count; e++) {
             const size_t i = plane_index(t, shape, tile, e);
@@ -242,7 +266,7 @@ static void upload_tiles(struct rig *rig, struct rig_tensor *tensor,
     const struct lk_tiling *t = &rig->setup.tiling;
     const int64_t count = lk_shape_count(shape);
     if (t->planes) {
-        upload_planes(rig, tensor, shape, dtype, from);
+        upload_planes(rig, tensor, shape, dtype, dead, from);
         return;
     }
     for (int64_t tile = 0; tile < t->tiles; tile++)
@@ -267,7 +291,7 @@ static void download_tiles(struct rig *rig, struct rig_tensor *tensor, const cha
     const struct lk_tiling *t = &rig->setup.tiling;
     const int64_t count = lk_shape_count(shape);
     if (t->planes) {
-        download_planes(rig, tensor, name, shape, dtype, to);
+        download_planes(rig, tensor, name, shape, dtype, must_be_zero, to);
         return;
     }
     download(tensor, name);
@@ -469,7 +493,7 @@ void rig_forward(struct rig *rig, double *y)
     run.saved = rig->saved.view;
     run.workspace = rig->workspace.view;
     run.packed = rig->packed.view;
-    rig->run.weights_are_new = false; /* the next run finds what this one packed */
+    rig->run.weights_are_new = rig->setup.training; /* else the next run finds what is packed */
     upload_nan(&rig->y);
     upload_nan(&rig->saved);
     upload_nan(&rig->workspace);

@@ -29,6 +29,8 @@ static const struct subject {
     {"planes", 1, 20, 50, 8, 8, 3, 1, 1, false, true},
     {"planes 1x1", 2, 24, 28, 4, 8, 1, 0, 1, false, true},
     {"planes depthwise", 6, 1, 1, 8, 8, 3, 1, 1, false, true},
+    {"planes strides", 2, 5, 10, 16, 8, 3, 1, 2, false, true},
+    {"planes depthwise strides", 6, 1, 1, 16, 8, 3, 1, 2, false, true},
 };
 
 static struct lk_product_shape shape_of(const struct subject *s, bool is_matrix)
@@ -147,7 +149,8 @@ static void begin(struct scene *s, struct lk_device *on, const struct subject *s
                         .subject = subject,
                         .shape = shape_of(subject, subject->is_matrix),
                         .tiling = subject->planes
-                                      ? lk_tiling_make_planes(lk_device_info(on), BATCH, 1)
+                                      ? lk_tiling_make_planes(lk_device_info(on), BATCH,
+                                                              subject->is_matrix ? 1 : SHARDS)
                                       : lk_tiling_make(lk_device_info(on), BATCH, SHARDS)};
     s->lanes = subject->planes && !subject->is_matrix ? 1 : s->tiling.lanes;
     const struct lk_product_axis *y = &s->shape.axis[0], *x = &s->shape.axis[1];
@@ -249,7 +252,8 @@ static void prepare(const struct scene *s, const struct lk_product *row, struct 
     t->shape = shape_of(s->subject, s->subject->is_matrix && row->is_only);
     t->job = (struct lk_product_job){.product = row, .shape = &t->shape, .pass = row->pass};
     t->setup = setup_of(s, &t->arena);
-    const bool is_foreign = s->subject->planes && row->pass != LK_PASS_FORWARD;
+    const bool is_foreign =
+        s->subject->planes && s->subject->is_matrix && row->pass != LK_PASS_FORWARD;
     if (is_foreign || !lk_product_fits(&t->setup, row, &t->job)) {
         lk_choices_destroy(t->setup.choices);
         return;

@@ -4,7 +4,8 @@
  *   planes_arrange   arranged [tiles][all channels][TAPS_X][copy] of x: lib/planes.cl
  *   planes_convolve  y; x: arranged, or with one tap perhaps the image itself; w and b: packed
  *                    (pack.cl). With ADDS, act takes in `more` as well, which lies as y does
- *   planes_pool      y = the largest of 2x2 pixels of x
+ *   planes_pool      y = the largest of 2x2 pixels of x; at: its number, unless null, 4 where a
+ *                    relu, GATES, let nothing pass; 0 in dead lanes
  *
  * x, y: [tiles][all channels][vectors][VECTOR]. Sums run over c, r, s. -D: as lib/planes.cl;
  * FILTERS: of a block, whose sums are in registers; RELU, ADDS: finish.cl. Group ids: arrange:
@@ -17,13 +18,13 @@
 #include "lib/planes.cl"
 #include "lib/finish.cl"
 
-KERNEL void planes_arrange(__global const real *restrict x, __global real *restrict arranged,
-                           struct lk_planes a GROUP_ARGS)
+KERNEL void planes_arrange(__global const real *x, int x_first, __global real *arranged,
+                           int arranged_first, struct lk_planes a GROUP_ARGS)
 {
     const int s = GROUP_ID(0);
     const size_t plane = GROUP_ID(2) * GROUP_COUNT(1) + GROUP_ID(1);
-    arrange_copy(&a, x + plane * a.in_vectors * VECTOR,
-                 arranged + plane * ARRANGED(&a) + s * a.copy, s, 0);
+    arrange_copy(&a, x + x_first + plane * a.in_vectors * VECTOR,
+                 arranged + arranged_first + plane * ARRANGED(&a) + s * a.copy, s, 0);
 }
 
 #define WEIGHTS_AHEAD 1024 /* reals: those of large layers come from memory */
@@ -94,12 +95,13 @@ BODY void convolve(const struct lk_plane_product *a, __global const real *x,
     }
 }
 
-KERNEL void planes_convolve(__global const real *x,
-                            __global const real *restrict packed,
-                            __global const V *more, __global V *y,
+KERNEL void planes_convolve(__global const real *x, int x_first, __global const real *packed,
+                            int packed_first, __global const V *more, __global V *y,
                             int y_first, struct lk_plane_product a GROUP_ARGS)
 {
+    x += x_first;
     y += y_first / VECTOR;
+    packed += packed_first;
     const int blocks = (a.filters + FILTERS - 1) / FILTERS, panel_rows = a.channels * TAPS_Y;
     const size_t panel = (size_t)panel_rows * TAPS_X * FILTERS;
     const int first = GROUP_ID(0) * a.vectors_each;
@@ -118,19 +120,30 @@ KERNEL void planes_convolve(__global const real *x,
 }
 
 KERNEL void planes_pool(__global const real *restrict x, int x_first, __global real *restrict y,
-                        int height, int width, int x_plane, int y_plane GROUP_ARGS)
+                        __global uchar *restrict at, int height, int width, int x_plane,
+                        int y_plane GROUP_ARGS)
 {
     const size_t plane = GROUP_ID(1) * GROUP_COUNT(0) + GROUP_ID(0);
     x += x_first + plane * x_plane;
     y += plane * y_plane;
+    if (at)
+        at += plane * y_plane;
     for (int i = 0; i < height / 2; i++) {
         __global const real *up = x + 2 * i * width, *down = up + width;
         for (int j = 0; j < width / 2; j++) {
-            real best = up[2 * j];
-            best = up[2 * j + 1] <= best || best != best ? best : up[2 * j + 1];
-            best = down[2 * j] <= best || best != best ? best : down[2 * j];
-            best = down[2 * j + 1] <= best || best != best ? best : down[2 * j + 1];
+            const real of[4] = {up[2 * j], up[2 * j + 1], down[2 * j], down[2 * j + 1]};
+            real best = of[0];
+            uchar which = 0;
+            for (int k = 1; k < 4; k++)
+                if (!(of[k] <= best) && best == best) {
+                    best = of[k];
+                    which = k;
+                }
             y[i * (width / 2) + j] = best;
+            if (at)
+                at[i * (width / 2) + j] = RELU == 0 || best > 0 ? which : 4;
         }
     }
+    for (int p = height / 2 * (width / 2); p < y_plane; p++)
+        y[p] = 0;
 }

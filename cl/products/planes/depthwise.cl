@@ -175,13 +175,15 @@ BODY void convolve(const struct lk_planes *a, __global const real *x,
     }
 }
 
-KERNEL void planes_depthwise(__global const real *restrict x,
-                             __global const real *restrict packed,
-                             __global const real *restrict more, __global real *restrict y,
-                             __global real *restrict scratch, struct lk_planes a, int channels,
-                             int each GROUP_ARGS)
+KERNEL void planes_depthwise(__global const real *x, int x_first, __global const real *packed,
+                             int packed_first, __global const real *more, __global real *y,
+                             __global real *scratch, int scratch_first, struct lk_planes a,
+                             int channels, int each GROUP_ARGS)
 {
     const int first = GROUP_ID(0) * each, tile = GROUP_ID(1);
+    x += x_first;
+    packed += packed_first;
+    scratch += scratch_first;
     scratch += (size_t)(tile * GROUP_COUNT(0) + GROUP_ID(0)) * a.rows * PITCH(&a);
     clear_edges(&a, scratch);
     for (int c = first; c < min(first + each, channels); c++) {

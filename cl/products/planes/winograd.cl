@@ -4,6 +4,7 @@
  *   planes_winograd_pack     u = G (w * a) G', packed [p][blocks of FILTERS][c][FILTERS], with
  *                            zeros for filters that there are not; then zeros, with which the
  *                            sums m begin; then b. a, b: as pack.cl has them
+ *                            With TURNED for a data gradient, as there
  *   planes_winograd_inputs   v: [samples][p][c][v_plane], from p to p v_position
  *   planes_winograd_outputs  y, of m: [samples][p][k][m_plane], from p to p m_position, which
  *                            convolve.cl makes of v: POSITIONS groups
@@ -22,26 +23,33 @@
 
 /* --- weights ---------------------------------------------------------------------------- */
 
-/* VECTOR filters from k on of w[9][filters], times `factor`. */
-INLINE V load_filters(__global const real *w, int k, int filters, const real *factor)
+/* VECTOR filters from k on, of those `apart` in w, times `factor`. */
+INLINE V load_filters(__global const real *w, int k, int filters, int apart, const real *factor)
 {
     union {
         real lane[VECTOR];
         V all;
     } v;
     for (int i = 0; i < VECTOR; i++)
-        v.lane[i] = i < FILTERS && k + i < filters ? w[k + i] * factor[i] : 0;
+        v.lane[i] = i < FILTERS && k + i < filters ? w[(size_t)(k + i) * apart] * factor[i] : 0;
     return v.all;
 }
+
+/* Of w as they lie; with TURNED filters are channels of w, c its filters, taps turned round. */
+#if TURNED
+#define AT(r, s) w + (8 - ((r) * 3 + (s))) * channels + c, k, filters, 9 * channels, factor
+#else
+#define AT(r, s) w + ((size_t)c * 9 + (r) * 3 + (s)) * filters, k, filters, 1, factor
+#endif
 
 BODY void pack_block(__global const real *w, const real *factor, __global real *u,
                      size_t position, int channels, int filters, int k)
 {
-    for (int c = 0; c < channels; c++, w += 9 * filters, u += FILTERS) {
+    for (int c = 0; c < channels; c++, u += FILTERS) {
         V t[SIDE][3];
         for (int s = 0; s < 3; s++) {
             V column[SIDE];
-#define W(r) load_filters(w + ((r) * 3 + s) * filters, k, filters, factor)
+#define W(r) load_filters(AT(r, s))
             WINOGRAD_G(column, W);
 #undef W
             for (int i = 0; i < SIDE; i++)
@@ -65,10 +73,12 @@ KERNEL void planes_winograd_pack(__global const real *restrict w,
                                  __global const real *restrict beta,
                                  __global const real *restrict mean,
                                  __global const real *restrict variance, real epsilon,
-                                 __global real *restrict packed, int channels, int filters)
+                                 __global real *restrict packed, int packed_first,
+                                 int channels, int filters)
 {
     const int blocks = get_num_groups(0), first = get_group_id(0) * FILTERS;
     const size_t position = (size_t)blocks * channels * FILTERS;
+    packed += packed_first;
     __global real *zeros = packed + POSITIONS * position;
     __global real *shift = zeros + POSITIONS * blocks * FILTERS + first;
     real factor[FILTERS];
@@ -185,14 +195,16 @@ BODY void transform_channel(const struct lk_planes *a, const struct lk_plane_win
                       g->across);
 }
 
-KERNEL void planes_winograd_inputs(__global const real *restrict x, __global real *workspace,
-                                   struct lk_planes a, struct lk_plane_winograd g, int channels,
+KERNEL void planes_winograd_inputs(__global const real *x, int x_first,
+                                   __global real *workspace, struct lk_planes a,
+                                   struct lk_plane_winograd g, int channels,
                                    int each GROUP_ARGS)
 {
     const int first = GROUP_ID(0) * each, sample = GROUP_ID(1);
     const size_t group = (size_t)sample * GROUP_COUNT(0) + GROUP_ID(0);
     __global real *scratch = workspace + g.scratch + group * g.scratch_each;
-    __global real *v = workspace + (size_t)sample * POSITIONS * g.v_position;
+    __global real *v = workspace + g.v_first + (size_t)sample * POSITIONS * g.v_position;
+    x += x_first;
     for (int c = first; c < min(first + each, channels); c++)
         transform_channel(&a, &g, x + ((size_t)sample * channels + c) * a.in_vectors * VECTOR,
                           scratch, v + c * g.v_plane);
@@ -249,14 +261,14 @@ BODY void restore_filter(const struct lk_planes *a, const struct lk_plane_winogr
         y[from + i] = finish(ROW_LOAD(joined + i * VECTOR), more + from + i);
 }
 
-KERNEL void planes_winograd_outputs(__global real *workspace,
-                                    __global const real *restrict packed,
-                                    __global const V *more, __global V *y, int y_first,
-                                    struct lk_planes a, struct lk_plane_winograd g,
+KERNEL void planes_winograd_outputs(__global real *workspace, __global const real *packed,
+                                    int packed_first, __global const V *more, __global V *y,
+                                    int y_first, struct lk_planes a, struct lk_plane_winograd g,
                                     int filters, int each GROUP_ARGS)
 {
     const int first = GROUP_ID(0) * each, sample = GROUP_ID(1);
     const size_t group = (size_t)sample * GROUP_COUNT(0) + GROUP_ID(0);
+    packed += packed_first;
     __global real *scratch = workspace + g.scratch + group * g.scratch_each;
     __global const real *m =
         workspace + g.m_first + (size_t)sample * POSITIONS * g.m_position;

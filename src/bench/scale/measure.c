@@ -5,6 +5,7 @@
 #include "bench/samples.h"
 #include "bench/scale/scale.h"
 #include "bench/timing.h"
+#include "graph/planes.h"
 #include "optim/optimizer.h"
 #include "tensor/elementwise.h"
 #include <lockstep/settings.h>
@@ -66,7 +67,9 @@ static enum lk_status create_stepper(struct meter *m)
                                              .seed = 1,
                                              .optimizer = "adam",
                                              .choices = m->choices,
-                                             .lists_rows = true};
+                                             .lists_rows = true,
+                                             .few_samples = lk_few_are_trained(
+                                                 m->subject->batch, m->subject->shards)};
     LK_TRY(lk_stepper_create(&config, &m->stepper));
     LK_TRY(lk_stepper_build(m->stepper));
     m->replica = lk_stepper_replica(m->stepper);

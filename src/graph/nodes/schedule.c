@@ -184,9 +184,9 @@ enum lk_status lk_schedule_make(const struct lk_node *const *outputs, bool train
     struct lk_schedule made = {.training = training};
     void *memory = NULL;
     enum lk_status status;
-    LK_TRY_OUT(lk_arena_allocate(&made.arena, count * sizeof *made.ops, &memory));
+    LK_TRY_OUT(lk_arena_allocate(&made.arena, 2 * count * sizeof *made.ops, &memory));
     made.ops = memory;
-    LK_TRY_OUT(lk_arena_allocate(&made.arena, count * sizeof *made.values, &memory));
+    LK_TRY_OUT(lk_arena_allocate(&made.arena, 2 * count * sizeof *made.values, &memory));
     made.values = memory;
     LK_TRY_OUT(lk_arena_allocate(&made.arena, count * sizeof(bool), &memory));
     bool *needed = memory;

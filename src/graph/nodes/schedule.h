@@ -14,9 +14,10 @@ struct lk_value {
     const struct lk_node *cut; /* of a schedule that was cut, see lk_replica_cut(): the node of
                                 * the frozen operation that makes it, for the head to read */
     bool wants_gradient;
-    bool is_gated; /* the value ends in a relu, and the only operation that reads it
-                    * writes 0 to the gradient wherever the relu let nothing pass: see
-                    * lk_schedule_note_gates() */
+    bool in_planes; /* in training: it lies in plane tiles */
+    bool is_gated;  /* the value ends in a relu, and the only operation that reads it
+                     * writes 0 to the gradient wherever the relu let nothing pass: see
+                     * lk_schedule_note_gates() */
 };
 
 /* A scheduled operation ("operation i" below): that of a node with all that it has absorbed. */
@@ -30,6 +31,7 @@ struct lk_scheduled_op {
     int x[LK_MOST_INPUTS], y; /* values */
     bool wants_dx[LK_MOST_INPUTS], wants_dw, has_backward;
     bool asks_gate[LK_MOST_INPUTS]; /* as in lk_op_setup */
+    bool in_planes;                 /* in training: it computes images in plane tiles */
     int crossing; /* it stands for this crossing (crossing.h), counted from 1; 0: for none */
 };
 
@@ -37,7 +39,7 @@ struct lk_schedule {
     struct lk_arena arena;
     struct lk_scheduled_op *ops;
     struct lk_value *values;
-    int op_count, value_count;
+    int op_count, value_count;                 /* there is room for twice as many */
     int outputs[LK_MOST_VALUES], output_count; /* values of the output nodes */
     bool training;
 };

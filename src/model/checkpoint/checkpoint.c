@@ -28,10 +28,10 @@ const struct lk_checkpoint_field lk_checkpoint_texts[] = {
     NEWER(build),      FIELD(optimizer_options), FIELD(parameters_sha256),
     NEWER(callbacks)};
 const struct lk_checkpoint_field lk_checkpoint_numbers[] = {
-    FIELD(step),     FIELD(epoch),   FIELD(index),          FIELD(seed),
-    FIELD(batch),    FIELD(shuffle), FIELD(shards),         FIELD(lanes),
-    FIELD(vector),   NEWER(updates), NEWER(drop_remainder), NEWER(mixed),
-    NEWER(versions), NEWER(bucket),  NEWER(owes_evaluation)};
+    FIELD(step),     FIELD(epoch),   FIELD(index),           FIELD(seed),
+    FIELD(batch),    FIELD(shuffle), FIELD(shards),          FIELD(lanes),
+    FIELD(vector),   NEWER(updates), NEWER(drop_remainder),  NEWER(mixed),
+    NEWER(versions), NEWER(bucket),  NEWER(owes_evaluation), NEWER(planes)};
 
 const char **lk_checkpoint_text(const struct lk_checkpoint_field *field,
                                 struct lk_checkpoint *about)

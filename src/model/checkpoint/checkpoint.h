@@ -33,6 +33,7 @@ struct lk_checkpoint {
     int64_t seed, batch, shuffle, shards;
     int64_t mixed;          /* precision: activations are halves; 0 where a file has none */
     int64_t drop_remainder; /* read as 0 where a file has none */
+    int64_t planes;         /* 1: plane tiles, where the model can; 0 where a file has none */
     int64_t bucket;         /* batches whose samples are sorted by length together; likewise */
     int64_t versions; /* random variants that features of samples were kept in; 0: every epoch
                        * draws anew, as in files that have none */

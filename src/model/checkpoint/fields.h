@@ -24,7 +24,7 @@ struct lk_checkpoint_field {
     bool is_newer; /* old files lack it, and are read all the same */
 };
 
-enum { LK_CHECKPOINT_TEXTS = 19, LK_CHECKPOINT_NUMBERS = 15 };
+enum { LK_CHECKPOINT_TEXTS = 19, LK_CHECKPOINT_NUMBERS = 16 };
 extern const struct lk_checkpoint_field lk_checkpoint_texts[LK_CHECKPOINT_TEXTS];
 extern const struct lk_checkpoint_field lk_checkpoint_numbers[LK_CHECKPOINT_NUMBERS];
 

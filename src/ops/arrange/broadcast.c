@@ -286,6 +286,7 @@ static bool absorb_add(void *options, const char *next, const char *next_options
         .min_inputs = 2,                                                                       \
         .max_inputs = (most_),                                                                 \
         .planes = LK_PLANES_OWN,                                                               \
+        .trains_planes = true,                                                                 \
         .time = LK_TIME_OWN,                                                                   \
         .infer = infer_##name_,                                                                \
         .prepare = prepare_##name_,                                                            \

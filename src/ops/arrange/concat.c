@@ -91,6 +91,7 @@ const struct lk_op lk_op_concat = {
     .min_inputs = 2,
     .max_inputs = LK_MOST_INPUTS,
     .planes = LK_PLANES_OWN,
+    .trains_planes = true,
     .time = LK_TIME_OWN,
     .infer = infer,
     .prepare = lk_box_prepare,

@@ -45,6 +45,18 @@
         "winograd4 planes", FORWARD, CPU, NORMAL, STORED, "winograd4 planes", LK_ONLY, \
         .tile = 4) \
     \
+    ROW(planes/depthwise, lk_planes_depthwise, \
+        "planes depthwise", DATA, CPU, STRICT, STORED, "r s", LK_ONLY) \
+    ROW(planes/convolve, lk_planes_convolve, \
+        "planes direct", DATA, CPU, STRICT, STORED, "k -r -s", LK_ONLY) \
+    ROW(planes/winograd, lk_planes_winograd, \
+        "planes_winograd2", DATA, CPU, NORMAL, STORED, "winograd2 planes", LK_ONLY, .tile = 2) \
+    ROW(planes/winograd, lk_planes_winograd, \
+        "planes_winograd4", DATA, CPU, NORMAL, STORED, "winograd4 planes", LK_ONLY, .tile = 4) \
+    ROW(planes/weights, lk_planes_weights, \
+        "planes weights", WEIGHTS, CPU, STRICT, STORED, "vectors, lanes, parts of vectors", \
+        LK_ONLY) \
+    \
     ROW(planes/matrix, lk_planes_matrix, \
         "matrix planes", FORWARD, CPU, STRICT, STORED, "c r s", LK_ONLY) \
     ROW(matrix/matrix, lk_matrix_product, \

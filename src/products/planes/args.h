@@ -22,16 +22,26 @@ struct lk_plane_product {
     lk_int vectors_each, blocks_each;
 };
 
+/* Sums of a weight gradient over `vectors` of a shard's planes of dz, those of sample after
+ * sample. */
+struct lk_plane_sums {
+    lk_int groups, channels, filters; /* of one group */
+    lk_int x_plane, copy, row, phase; /* as lk_plane_product */
+    lk_int out_vectors;               /* of a plane of dz */
+    lk_int shard_tiles, part_vectors; /* samples of a shard; vectors of a part of it */
+    lk_int blocks_each;               /* blocks of rows of a work-group */
+};
+
 /* A strip of Winograd tiles: `rows` rows of them, from row `first` on, `across` in each. */
 struct lk_plane_winograd {
     lk_int first, rows, across;
-    lk_int width;                  /* reals of a row in scratch */
-    lk_int v_plane, m_plane;       /* reals from channel to channel, from filter to filter */
-    lk_int v_position, m_position; /* and from position to position: each in another set of a
-                                    * cache than the one before */
-    lk_int m_first, scratch;       /* in the workspace */
-    lk_int scratch_each;           /* reals of a group */
-    lk_int shift;                  /* where b begins in what is packed */
+    lk_int width;                     /* reals of a row in scratch */
+    lk_int v_plane, m_plane;          /* reals from channel to channel, from filter to filter */
+    lk_int v_position, m_position;    /* and from position to position: each in another set of a
+                                       * cache than the one before */
+    lk_int v_first, m_first, scratch; /* in the workspace */
+    lk_int scratch_each;              /* reals of a group */
+    lk_int shift;                     /* where b begins in what is packed */
 };
 
 #endif

@@ -1,4 +1,5 @@
-/* Convolutions over plane tiles. See cl/products/planes/convolve.cl. */
+/* Convolutions over plane tiles and their data gradients. See
+ * cl/products/planes/convolve.cl. */
 #include "products/planes/planes.h"
 
 #include "base/fail.h"
@@ -15,10 +16,12 @@ enum {
 struct convolve {
     struct lk_product_shape shape;
     struct lk_planes planes;
+    struct lk_plane_images images;
     struct lk_plane_weights weights;
     struct lk_plane_product product;
     bool is_direct;  /* x is read as it is */
-    int64_t y_first; /* of the workspace: y before the pool */
+    int64_t first;   /* of the workspace: x arranged */
+    int64_t y_first; /* and y before the pool */
     struct lk_kernel *arrange, *convolve, *pool;
 };
 
@@ -31,10 +34,10 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_product_j
  * to fetch them. */
 static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
 {
-    const struct lk_product_shape *s = job->shape;
-    const int64_t lanes = setup->tiling.lanes, pixels = s->axis[0].all_out * s->axis[1].all_out;
+    const struct lk_product_shape s = lk_planes_turned(job);
+    const int64_t lanes = setup->tiling.lanes, pixels = s.axis[0].all_out * s.axis[1].all_out;
     const int64_t vectors = lk_divide_up(pixels, lanes);
-    return lk_product_adds(s) / (double)pixels * (double)((vectors > 2 ? vectors : 2) * lanes);
+    return lk_product_adds(&s) / (double)pixels * (double)((vectors > 2 ? vectors : 2) * lanes);
 }
 
 /* Runs of vectors whose x stays in a core's caches, and runs of filters where these alone make
@@ -79,7 +82,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     char text[LK_GEOMETRY_BYTES + LK_FINISH_BYTES + 32];
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct convolve), state));
     struct convolve *s = *state;
-    s->shape = *job->shape;
+    s->shape = lk_planes_turned(job);
     s->planes = lk_planes_of(&setup->tiling, s->shape.axis);
     s->is_direct = lk_planes_are_direct(&s->planes);
     s->weights.shape = &s->shape;
@@ -87,9 +90,11 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
         setup->tiling.vector * (int)lk_dtype_bytes(setup->real) < 64 ? FILTERS / 2 : FILTERS;
     describe(setup, s);
     const int64_t planes = setup->tiling.tiles * s->shape.groups;
+    LK_TRY(lk_plane_images_prepare(setup, job, &s->images));
+    s->first = job->first + job->count;
     if (!s->is_direct)
-        job->count = planes * s->shape.channels * lk_planes_arranged(&s->planes);
-    s->y_first = job->count;
+        job->count += planes * s->shape.channels * lk_planes_arranged(&s->planes);
+    s->y_first = job->first + job->count;
     if (s->shape.pool)
         job->count += planes * s->shape.filters * s->planes.out_vectors * setup->tiling.lanes;
     lk_planes_print(s->shape.axis, geometry);
@@ -105,6 +110,17 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
                          : LK_OK;
 }
 
+static enum lk_status enqueue_pool(const struct lk_product_setup *setup,
+                                   const struct convolve *s, const struct lk_product_run *run)
+{
+    struct lk_planes pooled = s->planes;
+    pooled.in_h = pooled.out_h;
+    pooled.in_w = pooled.out_w;
+    pooled.in_vectors = pooled.out_vectors;
+    return lk_planes_enqueue_pool(setup, s->pool, &pooled, s->shape.groups * s->shape.filters,
+                                  s->y_first, run);
+}
+
 static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                               const struct lk_product_run *run)
 {
@@ -116,21 +132,20 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     const struct lk_grid grid = {{lk_divide_up(p->out_vectors, p->vectors_each),
                                   lk_divide_up(blocks, p->blocks_each), tiles * p->groups},
                                  1};
+    struct lk_buffer *const y = s->weights.turned ? run->dx : run->y;
+    struct lk_plane_source x = lk_plane_images_source(&s->images, run);
     LK_TRY(lk_plane_weights_enqueue(&s->weights, run));
-    if (s->arrange)
-        LK_TRY(LK_ENQUEUE(s->arrange, copies, LK_BUF(run->x), LK_BUF(run->workspace),
-                          LK_STRUCT(&s->planes)));
-    LK_TRY(LK_ENQUEUE(s->convolve, grid, LK_BUF(s->arrange ? run->workspace : run->x),
-                      LK_BUF(run->packed), LK_BUF(run->more),
-                      LK_BUF(s->pool ? run->workspace : run->y),
-                      LK_INT(s->pool ? s->y_first : 0), LK_STRUCT(p)));
-    const int64_t filters = p->groups * p->filters;
-    struct lk_planes pooled = s->planes;
-    pooled.in_h = pooled.out_h;
-    pooled.in_w = pooled.out_w;
-    pooled.in_vectors = pooled.out_vectors;
-    return s->pool ? lk_planes_enqueue_pool(setup, s->pool, &pooled, filters, s->y_first, run)
-                   : LK_OK;
+    LK_TRY(lk_plane_images_enqueue(setup, &s->images, run));
+    if (s->arrange) {
+        LK_TRY(LK_ENQUEUE(s->arrange, copies, LK_BUF(x.buffer), LK_INT(x.first),
+                          LK_BUF(run->workspace), LK_INT(s->first), LK_STRUCT(&s->planes)));
+        x = (struct lk_plane_source){run->workspace, s->first};
+    }
+    LK_TRY(LK_ENQUEUE(s->convolve, grid, LK_BUF(x.buffer), LK_INT(x.first),
+                      LK_PLANE_WEIGHTS(&s->weights, run), LK_BUF(run->more),
+                      LK_BUF(s->pool ? run->workspace : y), LK_INT(s->pool ? s->y_first : 0),
+                      LK_STRUCT(p)));
+    return s->pool ? enqueue_pool(setup, s, run) : LK_OK;
 }
 
 const struct lk_product_verbs lk_planes_convolve = {

@@ -1,4 +1,5 @@
-/* Depthwise convolutions over plane tiles. See cl/products/planes/depthwise.cl. */
+/* Depthwise convolutions over plane tiles and their data gradients. See
+ * cl/products/planes/depthwise.cl. */
 #include "products/planes/planes.h"
 
 #include "base/fail.h"
@@ -12,9 +13,11 @@ enum {
 struct depthwise {
     struct lk_product_shape shape;
     struct lk_planes planes;
+    struct lk_plane_images images;
     struct lk_plane_weights weights;
-    int64_t each; /* channels of a work-group */
-    int64_t rows; /* of outputs at a time */
+    int64_t first; /* of the workspace: planes with their edges */
+    int64_t each;  /* channels of a work-group */
+    int64_t rows;  /* of outputs at a time */
     struct lk_kernel *kernel;
 };
 
@@ -22,7 +25,7 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_product_j
 {
     const struct lk_product_shape *s = job->shape;
     return setup->tiling.planes && !s->is_matrix && s->groups > 1 && s->channels == 1 &&
-           s->filters == 1 && !s->pool;
+           s->filters == 1 && (job->pass == LK_PASS_DATA || !s->pool);
 }
 
 static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
@@ -55,12 +58,14 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     char text[LK_GEOMETRY_BYTES + LK_FINISH_BYTES + 32];
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct depthwise), state));
     struct depthwise *s = *state;
-    s->shape = *job->shape;
+    s->shape = lk_planes_turned(job);
     describe(&setup->tiling, s);
     s->weights = (struct lk_plane_weights){.shape = &s->shape, .block = 1};
     s->each = lk_divide_up(s->shape.groups, lk_least(s->shape.groups, GROUPS));
-    job->count = setup->tiling.tiles * lk_divide_up(s->shape.groups, s->each) * s->planes.rows *
-                 s->shape.axis[1].stride * s->planes.copy;
+    LK_TRY(lk_plane_images_prepare(setup, job, &s->images));
+    s->first = job->first + job->count;
+    job->count += setup->tiling.tiles * lk_divide_up(s->shape.groups, s->each) *
+                  s->planes.rows * s->shape.axis[1].stride * s->planes.copy;
     lk_planes_print(s->shape.axis, geometry);
     lk_finish_print(&s->shape, true, end);
     snprintf(text, sizeof text, "%s %s -DROWS=%d", geometry, end, (int)s->rows);
@@ -75,10 +80,13 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     const struct depthwise *s = state;
     const struct lk_grid grid = {
         {lk_divide_up(s->shape.groups, s->each), setup->tiling.tiles, 1}, 1};
+    const struct lk_plane_source x = lk_plane_images_source(&s->images, run);
     LK_TRY(lk_plane_weights_enqueue(&s->weights, run));
-    return LK_ENQUEUE(s->kernel, grid, LK_BUF(run->x), LK_BUF(run->packed), LK_BUF(run->more),
-                      LK_BUF(run->y), LK_BUF(run->workspace), LK_STRUCT(&s->planes),
-                      LK_INT(s->shape.groups), LK_INT(s->each));
+    LK_TRY(lk_plane_images_enqueue(setup, &s->images, run));
+    return LK_ENQUEUE(
+        s->kernel, grid, LK_BUF(x.buffer), LK_INT(x.first), LK_PLANE_WEIGHTS(&s->weights, run),
+        LK_BUF(run->more), LK_BUF(s->weights.turned ? run->dx : run->y), LK_BUF(run->workspace),
+        LK_INT(s->first), LK_STRUCT(&s->planes), LK_INT(s->shape.groups), LK_INT(s->each));
 }
 
 const struct lk_product_verbs lk_planes_depthwise = {

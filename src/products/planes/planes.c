@@ -1,6 +1,7 @@
-/* Windows over plane tiles, and weights as products over them read them. */
+/* Windows over plane tiles, and weights and images as products over them read them. */
 #include "products/planes/planes.h"
 
+#include "base/fail.h"
 #include <stdio.h>
 
 struct lk_planes lk_planes_of(const struct lk_tiling *tiling,
@@ -46,6 +47,95 @@ bool lk_planes_are_direct(const struct lk_planes *planes)
            g->pad_y == 0 && g->pad_x == 0 && g->in_h == g->out_h && g->in_w == g->out_w;
 }
 
+struct lk_product_shape lk_planes_turned(const struct lk_product_job *job)
+{
+    struct lk_product_shape s = *job->shape;
+    if (job->pass != LK_PASS_DATA)
+        return s;
+    s.channels = job->shape->filters;
+    s.filters = job->shape->channels;
+    s.bias = s.relu = s.pool = false;
+    for (int i = 0; i < 2; i++) {
+        const struct lk_product_axis *of = &job->shape->axis[i];
+        s.axis[i].in = (of->all_out - 1) * of->stride + 1;
+        s.axis[i].out = s.axis[i].all_out = of->in;
+        s.axis[i].stride = 1;
+        s.axis[i].pad = (of->taps - 1) * of->gap - of->pad;
+    }
+    return s;
+}
+
+/* --- images ------------------------------------------------------------------------------ */
+
+static struct lk_planes spread_of(const struct lk_tiling *tiling,
+                                  const struct lk_product_axis *axis)
+{
+    struct lk_planes p = {.stride_y = axis[0].stride,
+                          .stride_x = axis[1].stride,
+                          .in_h = axis[0].all_out,
+                          .in_w = axis[1].all_out};
+    p.out_h = (p.in_h - 1) * p.stride_y + 1;
+    p.out_w = (p.in_w - 1) * p.stride_x + 1;
+    p.in_vectors = lk_divide_up(p.in_h * p.in_w, tiling->lanes);
+    p.out_vectors = lk_divide_up(p.out_h * p.out_w, tiling->lanes);
+    return p;
+}
+
+enum lk_status lk_plane_images_prepare(const struct lk_product_setup *setup,
+                                       struct lk_product_job *job,
+                                       struct lk_plane_images *images)
+{
+    const struct lk_product_shape *s = job->shape;
+    images->pass = job->pass;
+    if (job->pass != LK_PASS_DATA || (s->axis[0].stride == 1 && s->axis[1].stride == 1))
+        return LK_OK;
+    images->channels = s->groups * s->filters;
+    images->planes = spread_of(&setup->tiling, s->axis);
+    images->first = job->first + job->count;
+    job->count += setup->tiling.tiles * images->channels * images->planes.out_vectors *
+                  setup->tiling.lanes;
+    return lk_product_kernel(setup, "products/planes/gradient", "planes_spread_rows", NULL,
+                             &images->spread);
+}
+
+enum lk_status lk_plane_images_enqueue(const struct lk_product_setup *setup,
+                                       const struct lk_plane_images *images,
+                                       const struct lk_product_run *run)
+{
+    const struct lk_grid grid = {{images->channels, setup->tiling.tiles, 1}, 1};
+    return images->spread ? LK_ENQUEUE(images->spread, grid, LK_BUF(run->dz),
+                                       LK_INT(run->dz_first), LK_BUF(run->workspace),
+                                       LK_INT(images->first), LK_STRUCT(&images->planes))
+                          : LK_OK;
+}
+
+struct lk_plane_source lk_plane_images_source(const struct lk_plane_images *images,
+                                              const struct lk_product_run *run)
+{
+    if (images->spread)
+        return (struct lk_plane_source){run->workspace, images->first};
+    return images->pass == LK_PASS_DATA ? (struct lk_plane_source){run->dz, run->dz_first}
+                                        : (struct lk_plane_source){run->x, 0};
+}
+
+enum lk_status lk_planes_prepare_clear(const struct lk_product_setup *setup,
+                                       struct lk_kernel **clear)
+{
+    return lk_product_kernel(setup, "products/planes/gradient", "planes_clear", NULL, clear);
+}
+
+enum lk_status lk_planes_enqueue_clear(const struct lk_tiling *tiling, struct lk_kernel *clear,
+                                       int64_t count, int64_t pixels, struct lk_buffer *planes)
+{
+    enum { EACH = 64 };
+    const struct lk_grid grid = {{lk_divide_up(count, EACH), tiling->tiles, 1}, 1};
+    return pixels % tiling->lanes > 0 ? LK_ENQUEUE(clear, grid, LK_BUF(planes), LK_INT(count),
+                                                   LK_INT(pixels), LK_INT(EACH))
+                                      : LK_OK;
+}
+
+/* --- weights ----------------------------------------------------------------------------- */
+
 static int64_t blocks_of(const struct lk_plane_weights *weights)
 {
     const struct lk_product_shape *s = weights->shape;
@@ -58,14 +148,28 @@ static int64_t weights_of(const struct lk_product_shape *s)
     return s->channels * s->axis[0].taps * s->axis[1].taps;
 }
 
+void lk_planes_place_weights(struct lk_product_job *job, int64_t reals, bool *turned,
+                             int64_t *first)
+{
+    *turned = job->pass == LK_PASS_DATA;
+    if (*turned) {
+        *first = job->first + job->count;
+        job->count += lk_divide_up(reals, 16) * 16;
+    } else {
+        job->packed = reals;
+    }
+}
+
 enum lk_status lk_plane_weights_prepare(const struct lk_product_setup *setup,
                                         struct lk_product_job *job,
                                         struct lk_plane_weights *weights)
 {
     char text[64];
-    job->packed = blocks_of(weights) * weights->block * (weights_of(weights->shape) + 1);
-    snprintf(text, sizeof text, "-DFILTERS=%lld -DNORM=%d", (long long)weights->block,
-             weights->shape->norm);
+    const int64_t reals =
+        blocks_of(weights) * weights->block * (weights_of(weights->shape) + 1);
+    lk_planes_place_weights(job, reals, &weights->turned, &weights->first);
+    snprintf(text, sizeof text, "-DFILTERS=%lld -DNORM=%d -DTURNED=%d",
+             (long long)weights->block, weights->shape->norm, weights->turned);
     return lk_product_kernel(setup, "products/planes/pack", "planes_pack", text,
                              &weights->pack);
 }
@@ -75,13 +179,14 @@ enum lk_status lk_plane_weights_enqueue(const struct lk_plane_weights *weights,
 {
     const struct lk_product_shape *s = weights->shape;
     const struct lk_grid grid = {{blocks_of(weights), 1, 1}, 1};
-    if (!run->weights_are_new)
+    if (!run->weights_are_new && !weights->turned)
         return LK_OK;
-    return LK_ENQUEUE(weights->pack, grid, LK_BUF(run->w), LK_BUF(run->bias),
-                      LK_BUF(run->norm[LK_NORM_GAMMA]), LK_BUF(run->norm[LK_NORM_BETA]),
-                      LK_BUF(run->norm[LK_NORM_MEAN]), LK_BUF(run->norm[LK_NORM_VARIANCE]),
-                      LK_REAL(s->epsilon), LK_BUF(run->packed), LK_INT(s->groups),
-                      LK_INT(weights_of(s)), LK_INT(s->filters));
+    return LK_ENQUEUE(
+        weights->pack, grid, LK_BUF(run->w), LK_BUF(weights->turned ? NULL : run->bias),
+        LK_BUF(run->norm[LK_NORM_GAMMA]), LK_BUF(run->norm[LK_NORM_BETA]),
+        LK_BUF(run->norm[LK_NORM_MEAN]), LK_BUF(run->norm[LK_NORM_VARIANCE]),
+        LK_REAL(s->epsilon), LK_PLANE_WEIGHTS(weights, run), LK_INT(s->groups),
+        LK_INT(weights_of(s)), LK_INT(s->filters), LK_INT(s->axis[0].taps * s->axis[1].taps));
 }
 
 enum lk_status lk_planes_enqueue_pool(const struct lk_product_setup *setup,
@@ -93,7 +198,7 @@ enum lk_status lk_planes_enqueue_pool(const struct lk_product_setup *setup,
     const int64_t pixels = planes->in_h / 2 * (planes->in_w / 2);
     const struct lk_grid grid = {{count, setup->tiling.tiles, 1}, 1};
     return LK_ENQUEUE(kernel, grid, LK_BUF(run->workspace), LK_INT(first), LK_BUF(run->y),
-                      LK_INT(planes->in_h), LK_INT(planes->in_w),
+                      LK_BUF(run->at), LK_INT(planes->in_h), LK_INT(planes->in_w),
                       LK_INT(planes->in_vectors * lanes),
                       LK_INT(lk_divide_up(pixels, lanes) * lanes));
 }

@@ -20,20 +20,67 @@ int64_t lk_planes_arranged(const struct lk_planes *planes);
 /* Whether planes need no arranging. */
 bool lk_planes_are_direct(const struct lk_planes *planes);
 
+/* A data gradient as a forward pass: of dz, with the channels for filters, weights turned
+ * round, and strides in what dz is spread over. For a forward pass the shape itself. */
+struct lk_product_shape lk_planes_turned(const struct lk_product_job *job);
+
+/* The images that a pass reads: x, or dz, which is copied where the forward pass has strides,
+ * with zeros between. */
+struct lk_plane_images {
+    enum lk_pass pass;
+    int64_t channels, first;  /* of all groups; of the copy, in the workspace */
+    struct lk_planes planes;  /* in: dz, out: the copy */
+    struct lk_kernel *spread; /* NULL: there is no copy */
+};
+
+/* Announces the kernel; job->count grows by what the copy takes. */
+LK_MUST_CHECK enum lk_status lk_plane_images_prepare(const struct lk_product_setup *setup,
+                                                     struct lk_product_job *job,
+                                                     struct lk_plane_images *images);
+LK_MUST_CHECK enum lk_status lk_plane_images_enqueue(const struct lk_product_setup *setup,
+                                                     const struct lk_plane_images *images,
+                                                     const struct lk_product_run *run);
+
+/* Where they are, from which real on. */
+struct lk_plane_source {
+    const struct lk_buffer *buffer;
+    int64_t first;
+};
+struct lk_plane_source lk_plane_images_source(const struct lk_plane_images *images,
+                                              const struct lk_product_run *run);
+
+/* Room for so many reals of packed weights: in memory of their own, or, where they are turned,
+ * in the workspace from `first` on, since forward has packed others since. */
+void lk_planes_place_weights(struct lk_product_job *job, int64_t reals, bool *turned,
+                             int64_t *first);
+
 /* Weights that are packed once, until they change. */
 struct lk_plane_weights {
-    const struct lk_product_shape *shape;
-    int64_t block; /* filters */
+    const struct lk_product_shape *shape; /* as lk_planes_turned() gives it */
+    int64_t block;                        /* filters */
+    bool turned;                          /* of a data gradient: packed in the workspace */
+    int64_t first;                        /* there, from which real on; else 0 */
     struct lk_kernel *pack;
 };
 
-/* Announces the kernel; sets job->packed. */
+#define LK_PLANE_WEIGHTS(weights, run)                                                         \
+    LK_BUF((weights)->turned ? (run)->workspace : (run)->packed), LK_INT((weights)->first)
+
+/* Announces the kernel; sets job->packed, or job->count grows by that. */
 LK_MUST_CHECK enum lk_status lk_plane_weights_prepare(const struct lk_product_setup *setup,
                                                       struct lk_product_job *job,
                                                       struct lk_plane_weights *weights);
 /* Packs, where run->weights_are_new. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_plane_weights_enqueue(const struct lk_plane_weights *weights,
                                                       const struct lk_product_run *run);
+
+/* Lanes beyond the planes, to be 0 in training: of what a product has written. */
+LK_MUST_CHECK enum lk_status lk_planes_prepare_clear(const struct lk_product_setup *setup,
+                                                     struct lk_kernel **clear);
+/* `count` planes of so many pixels each. Enqueues. */
+LK_MUST_CHECK enum lk_status lk_planes_enqueue_clear(const struct lk_tiling *tiling,
+                                                     struct lk_kernel *clear, int64_t count,
+                                                     int64_t pixels, struct lk_buffer *planes);
 
 /* By the kernel planes_pool: y of `count` planes, in_h x in_w of `planes`, which lie in the
  * workspace from `first` on. Enqueues. */

@@ -1,5 +1,5 @@
-/* Winograd's algorithm over plane tiles, a strip of rows of Winograd tiles at a time. See
- * cl/products/planes/winograd.cl. */
+/* Winograd's algorithm over plane tiles, forward and for data gradients, a strip of rows of
+ * Winograd tiles at a time. See cl/products/planes/winograd.cl. */
 #include "products/planes/planes.h"
 
 #include "base/fail.h"
@@ -15,7 +15,10 @@ enum {
 struct winograd {
     struct lk_product_shape shape;
     struct lk_planes in, out; /* in: as rows of Winograd tiles read it; out: in_* are y's */
+    struct lk_plane_images images;
     struct lk_plane_winograd g;
+    bool turned; /* of a data gradient: packed in the workspace, from there on */
+    int64_t first;
     int64_t down, positions;
     int64_t strip;                       /* rows of Winograd tiles */
     int64_t block, y_first;              /* y_first: of y before the pool, in the workspace */
@@ -36,7 +39,7 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_product_j
  * at 0.8 of the peak; transforms at 6 vectors of multiply-adds a position. */
 static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
 {
-    const struct lk_product_shape *s = job->shape;
+    const struct lk_product_shape of = lk_planes_turned(job), *s = &of;
     const int64_t tile = job->product->tile, lanes = setup->tiling.lanes;
     const int64_t down = lk_divide_up(s->axis[0].all_out, tile);
     const int64_t across = lk_divide_up(s->axis[1].all_out, tile);
@@ -100,15 +103,16 @@ static int64_t apart(int64_t count, int64_t lanes)
     return (lk_divide_up(count, lanes) | 1) * lanes;
 }
 
-/* Places of what is in the workspace; returns how long it is. */
-static int64_t place(const struct lk_product_setup *setup, struct winograd *w)
+/* Places of what is in the workspace from `first` on; returns where it ends. */
+static int64_t place(const struct lk_product_setup *setup, int64_t first, struct winograd *w)
 {
     const struct lk_product_shape *s = &w->shape;
     const int64_t samples = setup->tiling.tiles, lanes = setup->tiling.lanes;
     const int64_t m_plane = w->g.v_plane - lanes;
     w->g.v_position = apart(s->channels * w->g.v_plane, lanes);
     w->g.m_position = apart(s->filters * m_plane, lanes);
-    w->g.m_first = samples * w->positions * w->g.v_position;
+    w->g.v_first = first;
+    w->g.m_first = first + samples * w->positions * w->g.v_position;
     w->g.scratch = w->g.m_first + samples * w->positions * w->g.m_position + lanes;
     w->y_first = w->g.scratch + samples * GROUPS * w->g.scratch_each;
     return w->y_first + (s->pool ? samples * s->filters * w->out.in_vectors * lanes : 0);
@@ -124,13 +128,14 @@ static enum lk_status prepare_kernels(const struct lk_product_setup *setup, int 
     const struct lk_product_shape *s = &w->shape;
     char end[LK_FINISH_BYTES], text[256];
     lk_finish_print(s, true, end);
-    snprintf(text, sizeof text, "%s -DTILE=%d -DFILTERS=%d -DNORM=%d %s", one, tile,
-             (int)w->block, s->norm, end);
+    snprintf(text, sizeof text, "%s -DTILE=%d -DFILTERS=%d -DNORM=%d -DTURNED=%d %s", one, tile,
+             (int)w->block, s->norm, w->turned, end);
     LK_TRY(lk_product_kernel(setup, source, "planes_winograd_pack", text, &w->pack));
     LK_TRY(lk_product_kernel(setup, source, "planes_winograd_inputs", text, &w->inputs));
     LK_TRY(lk_product_kernel(setup, source, "planes_winograd_outputs", text, &w->outputs));
     snprintf(text, sizeof text, "%s -DFILTERS=%d -DRELU=0 -DADDS=0", one, (int)w->block);
     LK_TRY(lk_product_kernel(setup, direct, "planes_convolve", text, &w->products));
+    snprintf(text, sizeof text, "%s -DFILTERS=%d %s", one, (int)w->block, end);
     return s->pool ? lk_product_kernel(setup, direct, "planes_pool", text, &w->pool) : LK_OK;
 }
 
@@ -139,10 +144,13 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
 {
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct winograd), state));
     struct winograd *w = *state;
-    w->shape = *job->shape;
+    w->shape = lk_planes_turned(job);
     describe(setup, job->product->tile, w);
-    job->count = place(setup, w);
-    job->packed = w->g.shift + lk_divide_up(w->shape.filters, w->block) * w->block;
+    LK_TRY(lk_plane_images_prepare(setup, job, &w->images));
+    lk_planes_place_weights(job,
+                            w->g.shift + lk_divide_up(w->shape.filters, w->block) * w->block,
+                            &w->turned, &w->first);
+    job->count = place(setup, job->first + job->count, w) - job->first;
     return prepare_kernels(setup, job->product->tile, w);
 }
 
@@ -150,10 +158,10 @@ static enum lk_status enqueue_pack(const struct winograd *w, const struct lk_pro
 {
     const struct lk_product_shape *s = &w->shape;
     const struct lk_grid grid = {{lk_divide_up(s->filters, w->block), 1, 1}, 1};
-    return LK_ENQUEUE(w->pack, grid, LK_BUF(run->w), LK_BUF(run->bias),
+    return LK_ENQUEUE(w->pack, grid, LK_BUF(run->w), LK_BUF(w->turned ? NULL : run->bias),
                       LK_BUF(run->norm[LK_NORM_GAMMA]), LK_BUF(run->norm[LK_NORM_BETA]),
                       LK_BUF(run->norm[LK_NORM_MEAN]), LK_BUF(run->norm[LK_NORM_VARIANCE]),
-                      LK_REAL(s->epsilon), LK_BUF(run->packed), LK_INT(s->channels),
+                      LK_REAL(s->epsilon), LK_PLANE_WEIGHTS(w, run), LK_INT(s->channels),
                       LK_INT(s->filters));
 }
 
@@ -176,9 +184,9 @@ static enum lk_status enqueue_products(const struct lk_product_setup *setup,
                                        .blocks_each = blocks};
     const struct lk_grid grid = {
         {lk_divide_up(vectors, p.vectors_each), 1, setup->tiling.tiles * w->positions}, 1};
-    return LK_ENQUEUE(w->products, grid, LK_BUF(run->workspace), LK_BUF(run->packed),
-                      LK_BUF(NULL), LK_BUF(run->workspace), LK_INT(w->g.m_first),
-                      LK_STRUCT(&p));
+    return LK_ENQUEUE(w->products, grid, LK_BUF(run->workspace), LK_INT(w->g.v_first),
+                      LK_PLANE_WEIGHTS(w, run), LK_BUF(NULL), LK_BUF(run->workspace),
+                      LK_INT(w->g.m_first), LK_STRUCT(&p));
 }
 
 /* Rows of Winograd tiles from `first` on. */
@@ -196,11 +204,14 @@ static enum lk_status enqueue_strip(const struct lk_product_setup *setup,
     in.pad_y -= first * tile;
     const struct lk_grid ins = {{lk_divide_up(s->channels, w->channels_each), samples, 1}, 1};
     const struct lk_grid outs = {{lk_divide_up(s->filters, w->filters_each), samples, 1}, 1};
-    LK_TRY(LK_ENQUEUE(w->inputs, ins, LK_BUF(run->x), LK_BUF(run->workspace), LK_STRUCT(&in),
-                      LK_STRUCT(&g), LK_INT(s->channels), LK_INT(w->channels_each)));
+    const struct lk_plane_source x = lk_plane_images_source(&w->images, run);
+    struct lk_buffer *const y = w->turned ? run->dx : run->y;
+    LK_TRY(LK_ENQUEUE(w->inputs, ins, LK_BUF(x.buffer), LK_INT(x.first), LK_BUF(run->workspace),
+                      LK_STRUCT(&in), LK_STRUCT(&g), LK_INT(s->channels),
+                      LK_INT(w->channels_each)));
     LK_TRY(enqueue_products(setup, w, g.m_plane / lanes, run));
-    return LK_ENQUEUE(w->outputs, outs, LK_BUF(run->workspace), LK_BUF(run->packed),
-                      LK_BUF(run->more), LK_BUF(s->pool ? run->workspace : run->y),
+    return LK_ENQUEUE(w->outputs, outs, LK_BUF(run->workspace), LK_PLANE_WEIGHTS(w, run),
+                      LK_BUF(run->more), LK_BUF(s->pool ? run->workspace : y),
                       LK_INT(s->pool ? w->y_first : 0), LK_STRUCT(&w->out), LK_STRUCT(&g),
                       LK_INT(s->filters), LK_INT(w->filters_each));
 }
@@ -210,7 +221,7 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
 {
     struct winograd *w = state;
     const int tile = (int)((w->in.out_w - 2) / w->g.across);
-    if (run->weights_are_new)
+    if (run->weights_are_new || w->turned)
         LK_TRY(enqueue_pack(w, run));
     for (int64_t first = 0; first < w->down; first += w->strip)
         LK_TRY(enqueue_strip(setup, w, first, tile, run));

@@ -32,6 +32,7 @@ struct lk_stepper_config {
     bool lists_rows;                  /* gradients of large tables may be tensor/row_list.h's */
     enum lk_replica_part part;        /* ALL; HEAD: the feed has features for the frozen part */
     enum lk_recompute_mode recompute; /* as a replica takes it */
+    bool few_samples;                 /* likewise */
 };
 
 /* What its replica, or those of a group, are made by; nothing is planned yet.

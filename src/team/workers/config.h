@@ -35,6 +35,7 @@ struct lk_team_config {
     struct lk_choices *choices;       /* as a replica takes them */
     enum lk_replica_part part;        /* as a stepper takes it */
     enum lk_recompute_mode recompute; /* as a stepper takes it */
+    bool few_samples;                 /* likewise */
     size_t memory_limit;              /* bytes of each device that may be used; 0: all */
     int64_t check_every;    /* steps between comparisons of the replicas' parameters; 0: none */
     bool is_async;          /* without lockstep, see team/async/async.h */

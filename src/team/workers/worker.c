@@ -228,6 +228,7 @@ static struct lk_stepper_config describe_stepper(const struct lk_worker *worker,
         .choices = c->choices,
         .part = c->part,
         .lists_rows = true,
+        .few_samples = c->few_samples,
         /* Smaller micro-batches cost no work, so they are tried first. */
         .recompute =
             most > 1 && c->recompute == LK_RECOMPUTE_AUTO ? LK_RECOMPUTE_OFF : c->recompute,

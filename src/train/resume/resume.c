@@ -153,6 +153,10 @@ static enum lk_status check_same_bits(const struct lk_trainer *trainer,
                "and %d: weights will differ in their last bits from one undisturbed run",
                (long long)there->lanes, (long long)there->vector, tiling->lanes,
                tiling->vector);
+    if (there->planes && lead->places > 1)
+        lk_log(LK_LOG_WARNING,
+               "the run began with images in plane tiles, which a group of devices does not "
+               "take: weights will differ in their last bits from one undisturbed run");
     if (!there->build || strcmp(there->build, lk_build) != 0)
         lk_log(
             LK_LOG_WARNING,
@@ -178,6 +182,8 @@ enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer)
     const struct lk_checkpoint *there = lk_checkpoint_metadata(trainer->checkpoint);
     LK_TRY(check_same_run(trainer, there));
     trainer->settings->shards = there->shards; /* a run keeps its order of sums */
+    trainer->goes_on = true;
+    trainer->few_samples = there->planes > 0;
     return LK_OK;
 }
 

@@ -236,10 +236,11 @@ static enum lk_status write_environment(const struct lk_run_folder *folder,
     for (int i = 0; e->devices[i]; i++)
         json_array_append_new(list, about_device(e->devices[i]));
     lk_choices_each(e->choices, add_choice, choices);
-    return write_json(path, json_pack("{s:s, s:s, s:i, s:o, s:s, s:o}", "lockstep", LK_VERSION,
-                                      "build", lk_build, "ranks", e->ranks, "devices", list,
-                                      "math", lk_math_names[lk_choices_math(e->choices)],
-                                      "algorithms", choices));
+    return write_json(path,
+                      json_pack("{s:s, s:s, s:i, s:o, s:s, s:b, s:o}", "lockstep", LK_VERSION,
+                                "build", lk_build, "ranks", e->ranks, "devices", list, "math",
+                                lk_math_names[lk_choices_math(e->choices)], "plane_tiles",
+                                e->planes, "algorithms", choices));
 }
 
 /* Whether a line of metrics.jsonl is still true for a run that goes on after `step`; its end is

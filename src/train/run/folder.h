@@ -36,6 +36,7 @@ LK_MUST_CHECK enum lk_status lk_run_folder_start_over(struct lk_run_folder *fold
 struct lk_environment {
     const struct lk_device_info *const *devices;
     int ranks;
+    bool planes; /* plane tiles in training */
     struct lk_choices *choices;
 };
 
