@@ -9,6 +9,7 @@
 #include "graph/stretches.h"
 #include "graph/replica_internal.h"
 #include "graph/watch.h"
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -107,8 +108,6 @@ static enum lk_status create_runners(struct lk_group *group,
         lk_replica_join(runners[i].replica, group->members);
         own.weights_of = runners[0].replica;
         own.packs_once = lk_replica_packs_once(runners[0].replica);
-        if (own.packs_once)
-            own.recompute = LK_RECOMPUTE_OFF;
         own.optimizer_arrays = own.gradient_sums = 0;
     }
     group->members[place] = runners[0].replica;
@@ -445,9 +444,7 @@ static struct parcel **await_parcel(struct lk_group *group)
     struct movable found = find_movable(group);
     while (found.count > 1 && !found.there) {
         const double waited = 1e9 * (lk_seconds() - start) / 8;
-        const long pause = waited < SHORTEST  ? SHORTEST
-                           : waited > LONGEST ? LONGEST
-                                              : (long)waited;
+        const long pause = (long)fmin(fmax(waited, SHORTEST), LONGEST);
         nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
         found = find_movable(group);
     }
