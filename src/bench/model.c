@@ -5,7 +5,6 @@
 #include "bench/samples.h"
 #include "bench/timing.h"
 #include "device/device.h"
-#include "graph/planes.h"
 #include "mirror/shards.h"
 #include "train/settings/settings.h"
 #include "train/tuning/tuning.h"
@@ -107,14 +106,19 @@ static enum lk_status create_choices(struct run *run, const char *name)
     return LK_OK;
 }
 
-static enum lk_status find_loss_scale(const char *precision, struct lk_loss_scale *scale)
+/* Precision and tiles, as a run would take them. */
+static enum lk_status read_options(const struct lk_bench_options *options,
+                                   struct lk_loss_scale *scale, bool *has_planes)
 {
     struct lk_settings *settings = NULL;
     enum lk_status status;
     LK_TRY_OUT(lk_settings_create(&settings));
-    if (precision)
-        LK_TRY_OUT(lk_settings_set(settings, "precision", precision));
+    if (options->precision)
+        LK_TRY_OUT(lk_settings_set(settings, "precision", options->precision));
+    if (options->tiles)
+        LK_TRY_OUT(lk_settings_set(settings, "tiles", options->tiles));
     *scale = lk_settings_loss_scale(settings);
+    *has_planes = settings->tiles == LK_TRAIN_PLANE_TILES;
 out:
     lk_settings_destroy(settings);
     return status;
@@ -125,7 +129,8 @@ static enum lk_status open_stepper(struct run *run, const char *name,
 {
     struct lk_node *labels, *loss;
     struct lk_loss_scale loss_scale;
-    LK_TRY(find_loss_scale(options->precision, &loss_scale));
+    bool has_planes;
+    LK_TRY(read_options(options, &loss_scale, &has_planes));
     LK_TRY(options->settings ? lk_settings_open_model(options->settings, &run->model)
                              : lk_model_open(name, NULL, &run->model));
     LK_TRY(lk_model_add_loss(run->model, &labels, &loss));
@@ -140,8 +145,7 @@ static enum lk_status open_stepper(struct run *run, const char *name,
                                              .optimizer = "adam",
                                              .choices = run->choices,
                                              .lists_rows = true,
-                                             .few_samples = lk_few_are_trained(
-                                                 run->batch, lk_shards_choose(run->batch))};
+                                             .few_samples = has_planes};
     LK_TRY(lk_stepper_create(&config, &run->stepper));
     LK_TRY(lk_stepper_build(run->stepper));
     for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)

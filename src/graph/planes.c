@@ -1,4 +1,4 @@
-/* Training with few samples of a shard: images that most of the work is done on lie in plane
+/* Training in plane tiles, for few samples of a shard: images that most of the work is done on lie in plane
  * tiles (tensor/tensor.h), all else in batch tiles. Between them stand operations that turn the
  * one into the other, and their gradients back. */
 #include "graph/planes.h"
@@ -81,13 +81,7 @@ static const struct lk_op to_batch = {.name = "to_batch",
                                       .forward = forward_to_batch,
                                       .backward = backward_to_batch};
 
-/* --- which runs and operations
- * -------------------------------------------------------------------- */
-
-bool lk_few_are_trained(int64_t batch, int shards)
-{
-    return lk_divide_up(batch, shards) <= LK_FEW_TRAINED;
-}
+/* --- which operations -------------------------------------------------------------------- */
 
 /* Images alone, of real numbers, of which an operation that knows no planes has one size. */
 static bool can_compute(const struct lk_schedule *schedule, int i)

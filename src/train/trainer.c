@@ -61,6 +61,24 @@ static enum lk_status check_modes(const struct lk_trainer *trainer)
     return LK_OK;
 }
 
+/* What does not train in plane tiles is refused, so that no run has other bits than asked for. */
+static enum lk_status check_tiles(const struct lk_trainer *trainer, int places)
+{
+    const struct lk_settings *s = trainer->settings;
+    if (s->tiles != LK_TRAIN_PLANE_TILES)
+        return LK_OK;
+    if (places > 1)
+        return lk_fail(LK_E_ARGUMENT,
+                       "tiles planes is for devices that each compute the whole model, found a "
+                       "group of %d",
+                       places);
+    if (s->precision == LK_PRECISION_MIXED)
+        return lk_fail(LK_E_ARGUMENT, "tiles planes is for --precision float");
+    if (trainer->features.is_on)
+        return lk_fail(LK_E_ARGUMENT, "tiles planes is not for --cache-features");
+    return LK_OK;
+}
+
 static enum lk_status create_team(struct lk_trainer *trainer)
 {
     const struct lk_settings *s = trainer->settings;
@@ -72,8 +90,7 @@ static enum lk_status create_team(struct lk_trainer *trainer)
     LK_TRY(lk_memory_limit_parse(s->memory_limit, &memory_limit));
     lk_settings_split_optimizer(s, kind, &options);
     trainer->shards = s->shards ? (int)s->shards : lk_shards_choose(s->batch_size);
-    if (!trainer->goes_on)
-        trainer->few_samples = places < 2 && lk_few_are_trained(s->batch_size, trainer->shards);
+    LK_TRY(check_tiles(trainer, places));
     const struct lk_team_config config = {
         .devices = s->device,
         .places = places,
@@ -95,7 +112,7 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .choices = trainer->choices,
         .part = trainer->features.is_on ? LK_PART_HEAD : LK_PART_ALL,
         .recompute = (enum lk_recompute_mode)s->recompute,
-        .few_samples = trainer->few_samples,
+        .few_samples = s->tiles == LK_TRAIN_PLANE_TILES,
         .memory_limit = memory_limit,
         .check_every = s->check_every,
         .is_async = s->mode == LK_TRAIN_ASYNC,
@@ -291,7 +308,7 @@ static enum lk_status announce(struct lk_trainer *trainer)
     if (trainer->features.is_on)
         lk_text_append(&text, "; the frozen part is computed once a sample");
     if (lk_replica_has_planes(replica))
-        lk_text_append(&text, "; images of so few samples lie in plane tiles");
+        lk_text_append(&text, "; images lie in plane tiles");
     if (lk_replica_bytes(replica).again > 0)
         lk_text_append(&text, "; to save memory, backward computes %.0f %% of forward again",
                        100 * lk_replica_bytes(replica).again);
@@ -476,9 +493,6 @@ static enum lk_status create(struct lk_trainer *trainer, struct lk_setting_chang
         LK_TRY(lk_trainer_check_resume(trainer));
     LK_TRY(lk_world_broadcast(trainer->world, sizeof trainer->settings->shards,
                               &trainer->settings->shards));
-    LK_TRY(lk_world_broadcast(trainer->world, sizeof trainer->goes_on, &trainer->goes_on));
-    LK_TRY(
-        lk_world_broadcast(trainer->world, sizeof trainer->few_samples, &trainer->few_samples));
     LK_TRY(add_loss(trainer));
     LK_TRY(lk_trainer_open_weights(trainer));
     LK_TRY(lk_trainer_open_choices(trainer));

@@ -80,8 +80,6 @@ struct lk_trainer {
     char why_stopped[512]; /* "": by a signal */
     double rate;
     int shards;
-    bool goes_on;     /* from a checkpoint, which says whether: */
-    bool few_samples; /* a shard is trained in plane tiles, as a replica takes it */
     char data_sum[LK_SHA256_TEXT]; /* of the training data */
 
     int64_t steps_per_epoch, total_steps;

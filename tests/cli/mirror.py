@@ -116,7 +116,7 @@ class Mirror(ProgramTest):
         """Images in plane tiles: whoever computes a shard, also one that is not full, and a run
         that goes on."""
         self.put('net.yaml', ARRANGED)
-        more = '--batch-size', '8', '--shards', '4'
+        more = '--batch-size', '8', '--shards', '4', '--set', 'tiles=planes'
         one = self.bits('one', *more, '--steps', '131')
         with open(self.path('one/env.json'), encoding='utf-8') as file:
             self.assertTrue(json.load(file)['plane_tiles'])

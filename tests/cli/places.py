@@ -173,7 +173,7 @@ class Places(ProgramTest):
         self.put('wide.yaml', 'input: [28, 28, 1]\nlayers:\n' +
                  4 * '  - conv2d: {filters: 32, kernel: 3, activation: relu}\n' +
                  '  - flatten\n  - dense: {units: 10}\n  - softmax\n')
-        options = ['--steps', '2', '--set', 'batch_size=320', '--set', 'shards=64']
+        options = ['--steps', '2', '--set', 'batch_size=256', '--set', 'shards=64']
         one = self.bits('one', *options, '--device', '0', model='wide.yaml')
         options += ['--device', '0*2', '--memory-limit', '40M', '--place']
         for place in 'auto', 'conv2d_1=0,conv2d_3=1':

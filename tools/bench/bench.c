@@ -368,6 +368,7 @@ static int run_measurements(const struct arguments *arguments)
 {
     struct bench bench = {.options.math = option_text(arguments, "math"),
                           .options.precision = option_text(arguments, "precision"),
+                          .options.tiles = option_text(arguments, "tiles"),
                           .kernels = json_array(),
                           .models = json_array(),
                           .averaging = json_null()};
@@ -405,7 +406,8 @@ static bool is_same_file(const char *a, const char *b)
 static int check_comparison(const struct arguments *arguments)
 {
     static const char *const others[] = {"batch-size", "device",  "json", "math",
-                                         "precision",  "seconds", "set",  "size"};
+                                         "precision",  "seconds", "set",  "size",
+                                         "tiles"};
     const char *html = option_text(arguments, "html");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (option_given(arguments, others[i]))
@@ -478,6 +480,7 @@ static const struct option options[] = {
     {"precision", "float|mixed", "of models: mixed keeps activations as halves (float)"},
     {"set", "KEY=VALUE", "of a model: input=[96,96,3], classes=6, or one of its parameters"},
     {"size", "MB", "averaging: gradients of a replica; default 100, in 5 times the memory"},
+    {"tiles", "batch|planes", "of models: what vectors hold, pixels of one sample or not (batch)"},
     {0},
 };
 

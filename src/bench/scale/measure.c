@@ -5,7 +5,6 @@
 #include "bench/samples.h"
 #include "bench/scale/scale.h"
 #include "bench/timing.h"
-#include "graph/planes.h"
 #include "optim/optimizer.h"
 #include "tensor/elementwise.h"
 #include <lockstep/settings.h>
@@ -67,9 +66,7 @@ static enum lk_status create_stepper(struct meter *m)
                                              .seed = 1,
                                              .optimizer = "adam",
                                              .choices = m->choices,
-                                             .lists_rows = true,
-                                             .few_samples = lk_few_are_trained(
-                                                 m->subject->batch, m->subject->shards)};
+                                             .lists_rows = true};
     LK_TRY(lk_stepper_create(&config, &m->stepper));
     LK_TRY(lk_stepper_build(m->stepper));
     m->replica = lk_stepper_replica(m->stepper);

@@ -85,6 +85,11 @@ static enum lk_status check_same_run(struct lk_trainer *trainer,
                        "the run directory's checkpoint has precision %s, asked for is %s; use "
                        "--fresh to start over, or another directory",
                        there->mixed ? "mixed" : "float", there->mixed ? "float" : "mixed");
+    if ((there->planes > 0) != (s->tiles == LK_TRAIN_PLANE_TILES))
+        return lk_fail(LK_E_ARGUMENT,
+                       "the run directory's checkpoint has tiles %s, asked for is %s; use "
+                       "--fresh to start over, or another directory",
+                       there->planes ? "planes" : "batch", there->planes ? "batch" : "planes");
     LK_TRY(lk_trainer_take_normalization(trainer, there->pipeline));
     LK_TRY(check_same_pipeline(s->pipeline, there->pipeline));
     if (lk_checkpoint_has_average(trainer->checkpoint) != (s->ema > 0))
@@ -153,10 +158,6 @@ static enum lk_status check_same_bits(const struct lk_trainer *trainer,
                "and %d: weights will differ in their last bits from one undisturbed run",
                (long long)there->lanes, (long long)there->vector, tiling->lanes,
                tiling->vector);
-    if (there->planes && lead->places > 1)
-        lk_log(LK_LOG_WARNING,
-               "the run began with images in plane tiles, which a group of devices does not "
-               "take: weights will differ in their last bits from one undisturbed run");
     if (!there->build || strcmp(there->build, lk_build) != 0)
         lk_log(
             LK_LOG_WARNING,
@@ -182,8 +183,6 @@ enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer)
     const struct lk_checkpoint *there = lk_checkpoint_metadata(trainer->checkpoint);
     LK_TRY(check_same_run(trainer, there));
     trainer->settings->shards = there->shards; /* a run keeps its order of sums */
-    trainer->goes_on = true;
-    trainer->few_samples = there->planes > 0;
     return LK_OK;
 }
 

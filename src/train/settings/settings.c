@@ -23,6 +23,7 @@ enum { STEPS_TO_DOUBLE = 500 };
 
 static const char *const tunes[] = {"off", "quick", NULL};
 static const char *const precisions[] = {"float", "mixed", NULL};
+static const char *const tiles[] = {"batch", "planes", NULL};
 static const char *const recomputes[] = {[LK_RECOMPUTE_OFF] = "off",
                                          [LK_RECOMPUTE_SQRT] = "sqrt",
                                          [LK_RECOMPUTE_AUTO] = "auto",
@@ -230,6 +231,13 @@ const struct lk_option lk_settings_table[] = {
      .standard = "float",
      .choices = precisions,
      .help = "float; mixed: activations and their gradients are kept as halves"},
+    {.name = "tiles",
+     .kind = LK_OPTION_CHOICE,
+     AT(tiles),
+     .standard = "batch",
+     .choices = tiles,
+     .help = "what vectors hold in training: batch, a pixel of several samples; planes, pixels of "
+             "one sample, on CPUs the faster way for few samples of a shard; bits differ"},
     {.name = "loss_scale",
      .kind = LK_OPTION_REAL,
      AT(loss_scale),

@@ -13,6 +13,8 @@
 enum lk_train_mode { LK_TRAIN_SYNC, LK_TRAIN_ASYNC };
 enum lk_tune_setting { LK_TUNE_OFF, LK_TUNE_QUICK };
 enum lk_precision { LK_PRECISION_FLOAT, LK_PRECISION_MIXED };
+/* How images lie in training: samples, or the pixels of one, side by side in vectors. */
+enum lk_train_tiles { LK_TRAIN_BATCH_TILES, LK_TRAIN_PLANE_TILES };
 enum lk_all_reduce { LK_ALL_REDUCE_TREE, LK_ALL_REDUCE_MPI };
 
 struct lk_settings {
@@ -34,7 +36,7 @@ struct lk_settings {
     double lr;                         /* 0: the optimizer's own */
     double clip_value, clip_norm, ema; /* 0: none */
     double loss_scale;                 /* 0: found while training */
-    int mode, all_reduce, math, tune, precision;
+    int mode, all_reduce, math, tune, precision, tiles;
     int64_t prefetch;
     bool shuffle, drop_remainder, fresh, skip_mismatch;
     char profile[512];
