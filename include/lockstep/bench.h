@@ -39,8 +39,7 @@ struct lk_bench_options {
     int64_t batch;    /* samples; usual: what each set or model is known for */
     double seconds;   /* that an operation (0.4) or model (6) is measured for, about */
     const char *math; /* algorithms that may run: "strict", "normal", "fast"; usual: normal */
-    const char *precision;              /* of models: "float", "mixed"; usual: float */
-    const char *tiles;                  /* of models: "batch", "planes"; usual: batch */
+    const char *precision, *tiles; /* of models: as settings; usual: float, batch */
     const struct lk_settings *settings; /* to open a model with; NULL: none */
 };
 
@@ -148,7 +147,6 @@ struct lk_scale_options {
     double link_gbs; /* of each device, either way; 0: as the host copies memory */
     int hosts;       /* devices are spread evenly over them */
     double net_gbs;  /* between hosts, where there are several */
-    const char *tiles;                  /* of models: "batch", "planes"; usual: batch */
     const struct lk_settings *settings; /* to open the model with; NULL: none */
 };
 

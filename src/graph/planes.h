@@ -9,4 +9,10 @@
 struct lk_replica;
 bool lk_replica_has_planes(const struct lk_replica *replica);
 
+/* Whether the schedule of a replica in training can run in plane tiles and should; then turn,
+ * before parameters are listed, marks what is computed so and puts operations between that
+ * turn batch tiles into plane tiles and back. lk_replica_map_planes() comes behind all else. */
+bool lk_replica_trains_planes(const struct lk_replica *replica);
+void lk_replica_turn_planes(struct lk_replica *replica);
+
 #endif

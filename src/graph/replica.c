@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "device/chain.h"
+#include "graph/planes.h"
 #include "graph/replica_internal.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -46,7 +46,7 @@ struct lk_replica_config {
     bool one_step; /* forward computes time step `step` of sequences, from 0 on: inputs are [1],
                     * lengths 1, outputs [1, c]. Not in training. fails: LK_E_UNSUPPORTED where
                     * an operation needs more than earlier time steps */
-    bool few_samples;    /* plane tiles on a CPU, where graph/planes.c can */
+    bool few_samples;    /* plane tiles on a CPU, where planes/ can */
     bool borrows_memory; /* of weights_of for activations, where that is large enough: neither
                           * may run forward before the other's results were used */
     struct lk_choices *choices; /* of algorithms; outlives the replica. NULL: those of

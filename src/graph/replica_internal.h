@@ -120,11 +120,6 @@ bool lk_replica_takes_planes(const struct lk_replica *replica);
 void lk_replica_spread_planes(struct lk_replica *replica);
 LK_MUST_CHECK enum lk_status lk_replica_map_planes(struct lk_replica *replica);
 
-/* Likewise in training: marks what is computed in plane tiles, and puts operations between that
- * turn batch tiles into plane tiles and back, before parameters are listed; then map, too. */
-bool lk_replica_trains_planes(const struct lk_replica *replica);
-void lk_replica_turn_planes(struct lk_replica *replica);
-
 /* The tiling of an operation or a value that is in plane tiles or not. */
 static inline const struct lk_tiling *lk_replica_tiling_of(const struct lk_replica *replica,
                                                            bool in_planes)

@@ -61,7 +61,7 @@ static enum lk_status check_modes(const struct lk_trainer *trainer)
     return LK_OK;
 }
 
-/* What does not train in plane tiles is refused, so that no run has other bits than asked for. */
+/* What does not train in plane tiles is refused: no run has other bits than asked for. */
 static enum lk_status check_tiles(const struct lk_trainer *trainer, int places)
 {
     const struct lk_settings *s = trainer->settings;

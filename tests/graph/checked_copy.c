@@ -1,6 +1,6 @@
 /* Copies with checksums: the numbers arrive as they were, and one changed bit is seen, by the
  * host or by the receiver, wherever it changes. */
-#include "graph/place/checked_copy.h"
+#include "graph/crossing/checked_copy.h"
 
 #include "base/random.h"
 #include "device/rig.h"

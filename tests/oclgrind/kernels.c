@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "bench/selftest/known_answers.h"
-#include "graph/place/checked_copy.h"
+#include "graph/crossing/checked_copy.h"
 #include "mirror/shards.h"
 #include "oclgrind/generation.h"
 #include "oclgrind/lists.h"

@@ -207,7 +207,7 @@ static double bytes_for(const struct lk_replica_bytes *one, int in_flight)
 static void test_memory(void **state)
 {
     static const struct limited {
-        int room, found; /* micro-batches, 0: not quite one */
+        int room, found; /* micro-batches, 0: half of one */
     } limits[] = {{4, 3}, {3, 3}, {2, 2}, {1, 1}, {0, 0}};
     double bytes[5] = {0};
     (void)state;
@@ -219,7 +219,8 @@ static void test_memory(void **state)
         ASSERT_OK(lk_model_read(net, strlen(net), "net", &model));
         ASSERT_OK(lk_model_add_loss(model, &labels, &loss));
         lk_node_set_place(lk_graph_find(model->graph, "second"), 1);
-        const double limit = room > 0 ? bytes[room] + 64 : bytes[1] - 64;
+        /* Half of it: a group that is short of room first gives up keeping packed weights. */
+        const double limit = room > 0 ? bytes[room] + 64 : bytes[1] / 2;
         const struct lk_team_config config = {.devices = "0*2",
                                               .places = 2,
                                               .in_flight = 3,

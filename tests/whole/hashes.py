@@ -1,8 +1,8 @@
 """Short runs of everything that trains, and the parameters that they have always ended with:
 hashes.py PROGRAM MPIRUN [--record]. A change that is not meant to change bits keeps them.
 
-The tables beside this file, hashes.json, are of CPUs with fused multiply-adds whose vectors hold
-16 floats (AVX-512) or 8 (AVX2). Other processors sum in other orders; there the test is skipped.
+The tables beside this file, hashes.json, are of CPUs with fused multiply-adds whose vectors
+hold 16 floats (AVX-512) or 8 (AVX2). Others sum in other orders; there the test is skipped.
 --record writes this processor's table anew: only after a change that is meant to change bits.
 """
 import json

@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "graph/crossing.h"
-#include "graph/place/checked_copy.h"
+#include "graph/crossing/checked_copy.h"
 #include "graph/stretches.h"
 #include "graph/replica_internal.h"
 #include "graph/watch.h"

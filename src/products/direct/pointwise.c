@@ -28,7 +28,8 @@ static int panel_pixels(const struct lk_product_setup *setup)
 static int64_t panel_bytes(const struct lk_product_setup *setup,
                            const struct lk_direct_gather *g)
 {
-    return panel_pixels(setup) * g->ins * setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
+    const int64_t row = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
+    return panel_pixels(setup) * g->ins * row;
 }
 
 bool lk_direct_is_pointwise(const struct lk_product_setup *setup,
@@ -56,8 +57,8 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_di
     const int64_t parts = g->in_place ? 1 : lk_divide_up(bytes, PACKED_BYTES);
     LK_TRY(lk_direct_prepare_pack(setup, g, lk_divide_up(blocks, parts)));
     lk_direct_print_end(g, end);
-    snprintf(text, sizeof text, "-DROWS=%d -DCOLUMNS=%d -DIN_PLACE=%d %s", g->block.rows, pixels,
-             g->in_place, end);
+    snprintf(text, sizeof text, "-DROWS=%d -DCOLUMNS=%d -DIN_PLACE=%d %s", g->block.rows,
+             pixels, g->in_place, end);
     return lk_product_kernel(setup, "products/direct/pointwise", "conv2d_pointwise", text,
                              &g->gather);
 }

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
-#include "graph/place/checked_copy.h"
+#include "graph/crossing/checked_copy.h"
 #include "model/place/place.h"
 #include "train/tuning/tuning.h"
 #include <math.h>

@@ -236,8 +236,8 @@ const struct lk_option lk_settings_table[] = {
      AT(tiles),
      .standard = "batch",
      .choices = tiles,
-     .help = "what vectors hold in training: batch, a pixel of several samples; planes, pixels of "
-             "one sample, on CPUs the faster way for few samples of a shard; bits differ"},
+     .help = "what vectors hold in training: batch, a pixel of several samples; planes, pixels "
+             "of one sample, on CPUs the faster way for few samples of a shard; bits differ"},
     {.name = "loss_scale",
      .kind = LK_OPTION_REAL,
      AT(loss_scale),

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
-#include "graph/place/checked_copy.h"
+#include "graph/crossing/checked_copy.h"
 #include "graph/replica_internal.h"
 
 /* --- the operations ---------------------------------------------------------------------- */

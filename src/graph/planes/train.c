@@ -1,6 +1,6 @@
-/* Training in plane tiles, for few samples of a shard: images that most of the work is done on lie in plane
- * tiles (tensor/tensor.h), all else in batch tiles. Between them stand operations that turn the
- * one into the other, and their gradients back. */
+/* Training in plane tiles, for few samples of a shard: images that most of the work is done on
+ * lie in plane tiles (tensor/tensor.h), all else in batch tiles. Between them stand operations
+ * that turn the one into the other, and their gradients back. */
 #include "graph/planes.h"
 
 #include "base/fail.h"

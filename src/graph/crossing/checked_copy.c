@@ -1,5 +1,5 @@
 /* Launches the kernels that copy with a checksum, and does the same on the host. */
-#include "graph/place/checked_copy.h"
+#include "graph/crossing/checked_copy.h"
 
 #include "base/fail.h"
 #include <limits.h>
