@@ -349,7 +349,8 @@ class Drill:
     def start(self):
         environment = dict(os.environ)
         if self.layer:
-            # A prediction is one launch: behind those of warming up, before the first version ends.
+            # A prediction is one launch: behind those of warming up, before the first version
+            # ends.
             environment.update(OPENCL_LAYERS=self.layer, LOCKSTEP_FAULT=(
                 'call=clEnqueueNDRangeKernel,nth=300,kind=error,code=-36,device=0'))
         self.server = subprocess.Popen(
