@@ -47,7 +47,8 @@ INLINE V pixels_seen(const struct lk_planes *a, int vector)
 }
 
 /* The group's place in scratch. */
-#define SCRATCH(a) (scratch + (GROUP_ID(1) * GROUP_COUNT(0) + GROUP_ID(0)) * ARRANGED(a))
+#define SCRATCH(a)                                                                             \
+    (scratch + (size_t)(GROUP_ID(1) * GROUP_COUNT(0) + GROUP_ID(0)) * ARRANGED(a))
 
 INLINE __global real *arrange(const struct lk_planes *a, __global const real *x, size_t plane,
                               __global real *scratch, real pad)

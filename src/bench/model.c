@@ -5,6 +5,7 @@
 #include "bench/samples.h"
 #include "bench/timing.h"
 #include "device/device.h"
+#include "graph/planes.h"
 #include "mirror/shards.h"
 #include "train/settings/settings.h"
 #include "train/tuning/tuning.h"
@@ -147,6 +148,8 @@ static enum lk_status open_stepper(struct run *run, const char *name,
                                              .lists_rows = true,
                                              .few_samples = has_planes};
     LK_TRY(lk_stepper_create(&config, &run->stepper));
+    if (has_planes && !lk_replica_has_planes(lk_stepper_replica(run->stepper)))
+        return lk_fail(LK_E_UNSUPPORTED, "%s does not train in plane tiles here", name);
     LK_TRY(lk_stepper_build(run->stepper));
     for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)
         lk_samples_fill(run->stepper, run->model, slot, run->batch);

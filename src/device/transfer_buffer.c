@@ -35,6 +35,7 @@ static enum lk_status share(struct lk_transfer_buffer *transfer, size_t bytes)
     transfer->memory =
         clEnqueueMapBuffer(transfer->device->upload, transfer->buffer->mem, CL_TRUE,
                            CL_MAP_WRITE, 0, bytes, 0, NULL, NULL, &error);
+    lk_device_block_if_abandoned(transfer->device);
     transfer->is_shared = error == CL_SUCCESS;
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueMapBuffer");
 }

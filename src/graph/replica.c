@@ -295,7 +295,8 @@ static enum lk_status make(const struct lk_replica_config *config, struct lk_rep
     return LK_OK;
 }
 
-/* What is packed once is kept only where nothing has to be computed again for that. */
+/* What is packed once is kept only where nothing has to be computed again for that, beside what
+ * was asked for. */
 enum lk_status lk_replica_make(const struct lk_replica_config *config,
                                struct lk_replica **replica)
 {
@@ -303,7 +304,8 @@ enum lk_status lk_replica_make(const struct lk_replica_config *config,
     struct lk_replica *made = NULL;
     if (!config->packs_once)
         return make(config, replica);
-    keeping.recompute = LK_RECOMPUTE_OFF;
+    if (config->recompute == LK_RECOMPUTE_AUTO)
+        keeping.recompute = LK_RECOMPUTE_OFF;
     LK_TRY(make(&keeping, &made));
     if (lk_replica_fits(made)) {
         *replica = made;
@@ -317,7 +319,8 @@ enum lk_status lk_replica_make(const struct lk_replica_config *config,
 
 void lk_replica_renew_weights(struct lk_replica *replica)
 {
-    replica->weights_version++;
+    const bool borrows = replica->config.packs_once && replica->config.weights_of;
+    (borrows ? replica->config.weights_of : replica)->weights_version++;
 }
 
 bool lk_replica_packs_once(const struct lk_replica *replica)

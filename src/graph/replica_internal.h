@@ -58,7 +58,7 @@ struct lk_replica {
     struct lk_tiling planes;      /* in training: of what is said to be in plane tiles */
     struct lk_prepared *prepared; /* of each operation of the schedule */
     struct lk_loader *loader;
-    struct lk_chain *chain; /* the launches of forward in plane tiles; else NULL */
+    struct lk_chain *chain; /* the launches of load and forward, if short; else NULL */
     struct lk_kernel *accumulate, *accumulate_dw; /* NULL: not needed */
 
     struct lk_param *params;

@@ -182,6 +182,11 @@ enum {
     INPUTS_sigmoid = 2
 };
 
+/* All but exp stay within what is finite on the zeros, and what is made of them, that lie behind
+ * the last pixel of a plane: 0 times its infinity would be a gradient. */
+#define IS(name_, ...) IS_##name_,
+enum { LK_FUNCTIONS(IS) };
+
 #define OPERATION(name_, reads_, set_, ...)                                                    \
     static enum lk_status infer_##name_(struct lk_op_shapes *shapes)                           \
     {                                                                                          \
@@ -198,7 +203,7 @@ enum {
         .min_inputs = 1,                                                                       \
         .max_inputs = INPUTS_##set_,                                                           \
         .planes = LK_PLANES_OWN,                                                               \
-        .trains_planes = true,                                                                 \
+        .trains_planes = IS_##name_ != IS_exp,                                                 \
         .time = LK_TIME_OWN,                                                                   \
         .infer = infer_##name_,                                                                \
         .prepare = prepare_##name_,                                                            \

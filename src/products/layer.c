@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "products/library/library.h"
 #include "products/planes/planes.h"
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -205,6 +206,17 @@ static enum lk_status prepare_backward(const struct lk_product_setup *setup,
     return LK_OK;
 }
 
+/* Kernels of plane tiles count the workspace's numbers in ints. Fewer samples at once fit. */
+static enum lk_status check_workspace(const struct lk_product_setup *setup,
+                                      const struct lk_layer *layer)
+{
+    const size_t reals = layer->workspace_bytes / lk_dtype_bytes(setup->real);
+    if (!setup->tiling.planes || reals <= INT32_MAX)
+        return LK_OK;
+    return lk_fail(LK_E_DEVICE_MEMORY, "a workspace of %zu numbers, at most %d are possible", reals,
+                   INT32_MAX);
+}
+
 enum lk_status lk_layer_prepare(const struct lk_product_setup *setup,
                                 const struct lk_product_shape *shape,
                                 const struct lk_layer_wants *wants, struct lk_layer *layer)
@@ -222,7 +234,9 @@ enum lk_status lk_layer_prepare(const struct lk_product_setup *setup,
     layer->workspace_bytes = (size_t)reals * lk_dtype_bytes(setup->real);
     if (wants->training && setup->tiling.planes)
         LK_TRY(lk_planes_prepare_clear(setup, &layer->clear));
-    return wants->training ? prepare_backward(setup, layer) : LK_OK;
+    if (wants->training)
+        LK_TRY(prepare_backward(setup, layer));
+    return check_workspace(setup, layer);
 }
 
 /* --- running ----------------------------------------------------------------------------- */

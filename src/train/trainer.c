@@ -61,7 +61,8 @@ static enum lk_status check_modes(const struct lk_trainer *trainer)
     return LK_OK;
 }
 
-/* What does not train in plane tiles is refused: no run has other bits than asked for. */
+/* What trains in no plane tiles anywhere is refused; devices and models of which that is true
+ * are told of when training begins. */
 static enum lk_status check_tiles(const struct lk_trainer *trainer, int places)
 {
     const struct lk_settings *s = trainer->settings;
@@ -309,6 +310,8 @@ static enum lk_status announce(struct lk_trainer *trainer)
         lk_text_append(&text, "; the frozen part is computed once a sample");
     if (lk_replica_has_planes(replica))
         lk_text_append(&text, "; images lie in plane tiles");
+    else if (trainer->settings->tiles == LK_TRAIN_PLANE_TILES)
+        lk_text_append(&text, "; not in plane tiles, which this device or model has none of");
     if (lk_replica_bytes(replica).again > 0)
         lk_text_append(&text, "; to save memory, backward computes %.0f %% of forward again",
                        100 * lk_replica_bytes(replica).again);

@@ -129,6 +129,17 @@ class Mirror(ProgramTest):
         with open(self.path('many/env.json'), encoding='utf-8') as file:
             self.assertFalse(json.load(file)['plane_tiles'])
 
+    def test_refuses_plane_tiles_by_name(self):
+        self.put('net.yaml', ARRANGED)
+        train = ['train', *self.OPTIONS, '--steps', '2', '--set']
+        self.bits('batch', '--steps', '1')
+        self.refused(2, 'has tiles batch, asked for is planes', *train, 'tiles=planes', '--run',
+                     'batch')
+        self.refused(2, 'for --precision float', *train, 'tiles=planes', '--precision', 'mixed',
+                     '--run', 'half')
+        self.refused(2, "'tiles': 'rows' is none of batch, planes", *train, 'tiles=rows', '--run',
+                     'rows')
+
     def test_text(self):
         """Lines of other lengths, some of them longer than the model reads; with fewer samples
         a device walks their steps in another way."""

@@ -310,6 +310,8 @@ static const struct op_case cases[] = {
      * groups, pools; blocks of filters and of vectors that are not full */
     {"conv2d", "filters=11 kernel=1", .x = {OP_SHAPE(5, 7, 9)}, .samples = 3, .planes = true,
      .thorough = true},
+    {"conv2d", "filters=5 kernel=3 groups=5 padding=3", .x = {OP_SHAPE(5, 7, 9)}, .samples = 2,
+     .planes = true},
     {"conv2d", "filters=20 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(5, 13, 9)},
      .samples = 2, .planes = true, .thorough = true},
     {"conv2d", "filters=9 kernel=3 stride=2 padding=same bias=false",

@@ -196,6 +196,7 @@ enum lk_status lk_blas_enqueue(struct lk_device *device, const struct lk_gemm *g
 {
     struct lk_gemm g = *gemm;
     bool direct = false;
+    LK_TRY(lk_chain_flush(device)); /* CLBlast enqueues by itself */
     if (g.batch > 1)
         LK_TRY(is_direct(device, &g, &direct));
     if (direct)

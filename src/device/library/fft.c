@@ -160,6 +160,7 @@ int64_t lk_fft_spectrum_count(const struct lk_fft *fft)
 
 static enum lk_status enqueue(struct lk_fft *fft, int direction, cl_mem from, cl_mem to)
 {
+    LK_TRY(lk_chain_flush(fft->device)); /* clFFT enqueues by itself */
     return check(clfftEnqueueTransform(fft->plans[direction],
                                        direction == FORWARD ? CLFFT_FORWARD : CLFFT_BACKWARD, 1,
                                        &fft->device->queue, 0, NULL, NULL, &from, &to,

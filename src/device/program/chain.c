@@ -63,6 +63,8 @@ void lk_chain_destroy(struct lk_chain *chain)
 {
     if (!chain)
         return;
+    if (chain->device->chain == chain)
+        chain->device->chain = NULL;
     lk_callees_clear(&chain->callees);
     for (int i = 0; i < MOST_SEGMENTS; i++) {
         free(chain->segments[i].sent.at);

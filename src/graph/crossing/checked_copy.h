@@ -4,8 +4,8 @@
  *
  * A transfer buffer for `bytes` bytes has lk_checked_bytes(bytes): behind the data is the
  * checksum of cl/graph/checked_copy.cl over its 32-bit words, as the sender made it. */
-#ifndef LK_GRAPH_PLACE_CHECKED_COPY_H
-#define LK_GRAPH_PLACE_CHECKED_COPY_H
+#ifndef LK_GRAPH_CROSSING_CHECKED_COPY_H
+#define LK_GRAPH_CROSSING_CHECKED_COPY_H
 
 #include "device/device.h"
 

@@ -46,7 +46,7 @@
         .tile = 4) \
     \
     ROW(planes/depthwise, lk_planes_depthwise, \
-        "planes depthwise", DATA, CPU, STRICT, STORED, "r s", LK_ONLY) \
+        "planes depthwise", DATA, CPU, STRICT, STORED, "-r -s", LK_ONLY) \
     ROW(planes/convolve, lk_planes_convolve, \
         "planes direct", DATA, CPU, STRICT, STORED, "k -r -s", LK_ONLY) \
     ROW(planes/winograd, lk_planes_winograd, \
@@ -54,7 +54,7 @@
     ROW(planes/winograd, lk_planes_winograd, \
         "planes_winograd4", DATA, CPU, NORMAL, STORED, "winograd4 planes", LK_ONLY, .tile = 4) \
     ROW(planes/weights, lk_planes_weights, \
-        "planes weights", WEIGHTS, CPU, STRICT, STORED, "vectors, lanes, parts of vectors", \
+        "planes weights", WEIGHTS, CPU, STRICT, STORED, "vectors, tree of lanes, parts of vectors", \
         LK_ONLY) \
     \
     ROW(planes/matrix, lk_planes_matrix, \

@@ -21,11 +21,14 @@ struct depthwise {
     struct lk_kernel *kernel;
 };
 
+/* A data gradient of a convolution that is padded by more than its taps has negative padding,
+ * which the copy of a plane has no place for. */
 static bool fits(const struct lk_product_setup *setup, const struct lk_product_job *job)
 {
-    const struct lk_product_shape *s = job->shape;
+    const struct lk_product_shape *s = job->shape, turned = lk_planes_turned(job);
     return setup->tiling.planes && !s->is_matrix && s->groups > 1 && s->channels == 1 &&
-           s->filters == 1 && (job->pass == LK_PASS_DATA || !s->pool);
+           s->filters == 1 && (job->pass == LK_PASS_DATA || !s->pool) &&
+           turned.axis[0].pad >= 0 && turned.axis[1].pad >= 0;
 }
 
 static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
