@@ -182,8 +182,8 @@ enum {
     INPUTS_sigmoid = 2
 };
 
-/* All but exp stay within what is finite on the zeros, and what is made of them, that lie behind
- * the last pixel of a plane: 0 times its infinity would be a gradient. */
+/* Behind the last pixel of a plane lie zeros, and what was made of them. All functions but exp
+ * stay finite there, and an infinity times 0 would be a gradient. */
 #define IS(name_, ...) IS_##name_,
 enum { LK_FUNCTIONS(IS) };
 

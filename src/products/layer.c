@@ -213,8 +213,8 @@ static enum lk_status check_workspace(const struct lk_product_setup *setup,
     const size_t reals = layer->workspace_bytes / lk_dtype_bytes(setup->real);
     if (!setup->tiling.planes || reals <= INT32_MAX)
         return LK_OK;
-    return lk_fail(LK_E_DEVICE_MEMORY, "a workspace of %zu numbers, at most %d are possible", reals,
-                   INT32_MAX);
+    return lk_fail(LK_E_DEVICE_MEMORY, "a workspace of %zu numbers, at most %d are possible",
+                   reals, INT32_MAX);
 }
 
 enum lk_status lk_layer_prepare(const struct lk_product_setup *setup,

@@ -137,8 +137,8 @@ class Mirror(ProgramTest):
                      'batch')
         self.refused(2, 'for --precision float', *train, 'tiles=planes', '--precision', 'mixed',
                      '--run', 'half')
-        self.refused(2, "'tiles': 'rows' is none of batch, planes", *train, 'tiles=rows', '--run',
-                     'rows')
+        self.refused(2, "'tiles': 'rows' is none of batch, planes", *train, 'tiles=rows',
+                     '--run', 'rows')
 
     def test_text(self):
         """Lines of other lengths, some of them longer than the model reads; with fewer samples

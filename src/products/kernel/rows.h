@@ -54,8 +54,8 @@
     ROW(planes/winograd, lk_planes_winograd, \
         "planes_winograd4", DATA, CPU, NORMAL, STORED, "winograd4 planes", LK_ONLY, .tile = 4) \
     ROW(planes/weights, lk_planes_weights, \
-        "planes weights", WEIGHTS, CPU, STRICT, STORED, "vectors, tree of lanes, parts of vectors", \
-        LK_ONLY) \
+        "planes weights", WEIGHTS, CPU, STRICT, STORED, \
+        "vectors, tree of lanes, parts of vectors", LK_ONLY) \
     \
     ROW(planes/matrix, lk_planes_matrix, \
         "matrix planes", FORWARD, CPU, STRICT, STORED, "c r s", LK_ONLY) \
