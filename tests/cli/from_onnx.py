@@ -375,9 +375,12 @@ class Refusals(OnnxTest):
                 ([node('MaxPool', ['x'], ['y'], ('kernel_shape', [0, 2]))], 'of at most 4096'),
                 ([node('Concat', ['x', 'x'], ['y'], ('axis', 0))], 'along axis 0'),
                 ([node('Softmax', ['x'], ['y'], ('axis', 0))], 'over axis 0'),
+                ([node('Gather', ['rows', 'x'], ['y'])], 'rows of a constant table for tokens'),
+                ([node('Gather', ['x', 'far'], ['y'], ('axis', 1))], 'part 3..4 of an axis'),
                 ([node('Shape', ['x'], ['y'])], "output 'y' is not computed"),
                 ([node('Relu', ['x'], ['z'])], "no node makes output 'y'")):
-            self.refuse(said, model(nodes))
+            self.refuse(said, model(nodes, constant('rows', [1, 2], [1, 2]),
+                                    constant('far', [(1 << 63) - 1])))
 
     def test_shapes_that_lie(self):
         for values, said in (([0, 5, 5], 'another number of them'), ([2, -1], 'stay the batch'),
