@@ -129,6 +129,18 @@ class Computes(OnnxTest):
         self.refuse("node 'node_Add' (Add)", model(
             [node('Add', ['x', 'c'], ['y'])], (5, floats), inputs=[port('x', 2, 3)]))
 
+    def test_a_norm_whose_epsilon_is_nearly_nothing(self):
+        """1e-12, of which float32 has a little less."""
+        epsilon = message((5, message((1, 'epsilon'), (20, 1)) + b'\x15' +
+                           struct.pack('<f', 1e-12)))
+        ones = [(5, message((1, 3), (2, 1), (4, struct.pack('<3f', 1, 1, 1)), (8, name)))
+                for name in 'sbmv']
+        self.put('m.onnx', model(
+            [node('BatchNormalization', ['x', *'sbmv'], ['y']) + epsilon], *ones))
+        self.run_program('import', 'm.onnx', '-o', 'm')
+        with open(self.path('m/model.yaml')) as file:
+            self.assertIn('batch_norm: {', file.read())
+
     def test_recorded_models(self):
         for name in NAMES:
             self.compare(MODELS, name)
