@@ -8,7 +8,8 @@
 #include <time.h>
 
 /* Fields of the format's messages. */
-enum { OF_MODEL_GRAPH = 7, OF_MODEL_SET = 8, OF_GRAPH_NODE = 1, OF_GRAPH_CONSTANT = 5 };
+enum { OF_MODEL_GRAPH = 7, OF_MODEL_SET = 8 };
+enum { OF_GRAPH_NODE = 1, OF_GRAPH_CONSTANT = 5, OF_GRAPH_INPUT = 11 };
 
 static const char *model_path(void)
 {
@@ -268,6 +269,116 @@ static void bounds_time_and_memory(void **state)
     assert_true(peak_kilobytes() - before < 64 << 10);
 }
 
+/* --- bodies of loops ---------------------------------------------------------------------- */
+
+enum { MANY_PARTS = 200000 };
+
+/* Adds a Loop with a body of so many bytes, which come next. */
+static void put_loop_head(struct bytes *graph, size_t bytes)
+{
+    static struct bytes attribute, node;
+    attribute.used = node.used = 0;
+    put_field(&attribute, 1, "body", 4);
+    put_varint(&attribute, 6 << 3 | 2);
+    put_varint(&attribute, bytes);
+    put_field(&node, 4, "Loop", 4);
+    put_varint(&node, 5 << 3 | 2);
+    put_varint(&node, attribute.used + bytes);
+    put_varint(graph, OF_GRAPH_NODE << 3 | 2);
+    put_varint(graph, node.used + attribute.used + bytes);
+    put(graph, node.data, node.used);
+    put(graph, attribute.data, attribute.used);
+}
+
+static void put_loop(struct bytes *graph, const void *body, size_t bytes)
+{
+    put_loop_head(graph, bytes);
+    put(graph, body, bytes);
+}
+
+/* The body that was read of a node; NULL: none. */
+static const struct lk_onnx_graph *body_of(const struct lk_onnx_graph *graph, int node)
+{
+    assert_true(node < graph->node_count);
+    assert_string_equal(graph->nodes[node].op, "Loop");
+    assert_int_equal(graph->nodes[node].attribute_count, 1);
+    return graph->nodes[node].attributes[0].graph;
+}
+
+/* Of a body with so many empty parts: whether it is read. */
+static bool reads_body(int field, int parts)
+{
+    static struct bytes head;
+    static uint8_t graph[MANY_PARTS * 2 + 64];
+    struct lk_onnx_file file;
+    head.used = 0;
+    put_loop_head(&head, (size_t)parts * 2);
+    memcpy(graph, head.data, head.used);
+    for (int i = 0; i < parts; i++) {
+        graph[head.used + 2 * i] = (uint8_t)(field << 3 | 2);
+        graph[head.used + 2 * i + 1] = 0;
+    }
+    write_model(graph, head.used + 2 * parts);
+    ASSERT_OK(lk_onnx_read(model_path(), &file));
+    const struct lk_onnx_graph *read = body_of(&file.graph, 0);
+    assert_true(!read || field != OF_GRAPH_NODE || read->node_count == parts);
+    const bool is_read = read != NULL;
+    lk_onnx_clear(&file);
+    return is_read;
+}
+
+static void leaves_large_bodies_unread(void **state)
+{
+    (void)state;
+    static const int fields[] = {OF_GRAPH_NODE, OF_GRAPH_INPUT};
+    for (int i = 0; i < 2; i++) {
+        assert_true(reads_body(fields[i], 256));
+        assert_false(reads_body(fields[i], 257));
+    }
+    assert_false(reads_body(OF_GRAPH_CONSTANT, 257));
+    const long before = peak_kilobytes();
+    const double began = seconds();
+    assert_false(reads_body(OF_GRAPH_NODE, MANY_PARTS)); /* read, they would take 30 MB */
+    assert_true(seconds() - began < 1);
+    assert_true(peak_kilobytes() - before < 8 << 10);
+}
+
+static void reads_so_many_bodies_alone(void **state)
+{
+    (void)state;
+    enum { READ = 64 };
+    static struct bytes graph;
+    struct lk_onnx_file file;
+    graph.used = 0;
+    for (int i = 0; i <= READ; i++)
+        put_loop(&graph, "\x0a\x00", 2);
+    write_model(graph.data, graph.used);
+    ASSERT_OK(lk_onnx_read(model_path(), &file));
+    for (int i = 0; i <= READ; i++)
+        assert_true((body_of(&file.graph, i) != NULL) == (i < READ));
+    lk_onnx_clear(&file);
+}
+
+static void reads_no_body_inside_of_another(void **state)
+{
+    (void)state;
+    static struct bytes inner, outer;
+    struct lk_onnx_file file;
+    inner.used = 0;
+    put_field(&inner, OF_GRAPH_NODE, "", 0);
+    for (int i = 0; i < 3; i++) {
+        outer.used = 0;
+        put_loop(&outer, inner.data, inner.used);
+        inner = outer;
+    }
+    write_model(outer.data, outer.used);
+    ASSERT_OK(lk_onnx_read(model_path(), &file));
+    const struct lk_onnx_graph *body = body_of(&file.graph, 0);
+    assert_non_null(body);
+    assert_null(body_of(body, 0));
+    lk_onnx_clear(&file);
+}
+
 /* Thousands of subgraphs, each in an attribute of the one node of the other: skipped unread. */
 static void survives_deep_nesting(void **state)
 {
@@ -301,6 +412,9 @@ int main(void)
         cmocka_unit_test(refuses_sizes_that_lie),
         cmocka_unit_test(reads_data_of_its_folder_alone),
         cmocka_unit_test(bounds_time_and_memory),
+        cmocka_unit_test(leaves_large_bodies_unread),
+        cmocka_unit_test(reads_so_many_bodies_alone),
+        cmocka_unit_test(reads_no_body_inside_of_another),
         cmocka_unit_test(survives_deep_nesting),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -66,11 +66,13 @@ class Board(ProgramTest):
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
         self.said = []
+        found = None
         for line in server.stderr:
             self.said.append(line)
             found = re.search(r'http://127.0.0.1:\d+/', line)
             if found:
                 break
+        self.assertTrue(found, ''.join(self.said))
         reader = threading.Thread(target=lambda: self.said.extend(server.stderr), daemon=True)
         reader.start()
         return found[0]

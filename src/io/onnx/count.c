@@ -1,14 +1,19 @@
-/* Counts a model's nodes before protobuf-c makes messages of them: a file of a few bytes for
- * each of a million is refused before memory is taken for them. */
+/* Counts the nodes of a model, and of a loop's body, before protobuf-c makes messages of them:
+ * a file of a few bytes for each of a million is refused before memory is taken for them. */
 #include "io/onnx/memory.h"
 
 #include "base/fail.h"
 
-enum { OF_MODEL_GRAPH = 7, OF_GRAPH_NODE = 1, OF_GRAPH_CONSTANT = 5 };
+enum { OF_MODEL_GRAPH = 7 };
+enum { OF_GRAPH_NODE = 1, OF_GRAPH_CONSTANT = 5, OF_GRAPH_INPUT = 11, OF_GRAPH_OUTPUT = 12 };
 enum { NUMBER = 0, EIGHT_BYTES = 1, PART = 2, FOUR_BYTES = 5 }; /* how a field lies */
 
 struct span {
     const uint8_t *at, *end;
+};
+
+struct counts {
+    int64_t nodes, constants, ports;
 };
 
 static bool take_number(struct span *s, uint64_t *number)
@@ -45,18 +50,37 @@ static bool take_field(struct span *s, uint64_t *field, struct span *part)
     return true;
 }
 
+static void count_parts(struct span graph, struct counts *counts)
+{
+    struct span part;
+    uint64_t field;
+    while (take_field(&graph, &field, &part)) {
+        counts->nodes += field == OF_GRAPH_NODE;
+        counts->constants += field == OF_GRAPH_CONSTANT;
+        counts->ports += field == OF_GRAPH_INPUT || field == OF_GRAPH_OUTPUT;
+    }
+}
+
 enum lk_status lk_onnx_check_counts(const char *path, const void *data, size_t bytes)
 {
-    struct span model = {data, (const uint8_t *)data + bytes}, graph, part;
-    uint64_t field, of_graph;
-    int64_t nodes = 0, constants = 0;
-    while (take_field(&model, &field, &graph))
-        while (field == OF_MODEL_GRAPH && take_field(&graph, &of_graph, &part)) {
-            nodes += of_graph == OF_GRAPH_NODE;
-            constants += of_graph == OF_GRAPH_CONSTANT;
-        }
-    if (nodes <= LK_ONNX_MOST_NODES && constants <= LK_ONNX_MOST_NODES)
+    struct span model = {data, (const uint8_t *)data + bytes}, part;
+    uint64_t field;
+    struct counts counts = {0};
+    while (take_field(&model, &field, &part))
+        if (field == OF_MODEL_GRAPH)
+            count_parts(part, &counts);
+    if (counts.nodes <= LK_ONNX_MOST_NODES && counts.constants <= LK_ONNX_MOST_NODES)
         return LK_OK;
     return lk_fail(LK_E_UNSUPPORTED, "%s: %lld nodes and %lld constants, expected at most %d",
-                   path, (long long)nodes, (long long)constants, LK_ONNX_MOST_NODES);
+                   path, (long long)counts.nodes, (long long)counts.constants,
+                   LK_ONNX_MOST_NODES);
+}
+
+bool lk_onnx_is_small(const void *body, size_t bytes)
+{
+    struct counts counts = {0};
+    count_parts((struct span){body, (const uint8_t *)body + bytes}, &counts);
+    return counts.nodes <= LK_ONNX_MOST_BODY_PARTS &&
+           counts.constants <= LK_ONNX_MOST_BODY_PARTS &&
+           counts.ports <= LK_ONNX_MOST_BODY_PARTS;
 }

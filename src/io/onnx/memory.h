@@ -6,7 +6,7 @@
 #include "io/onnx/onnx.h"
 #include <onnx.pb-c.h>
 
-enum { LK_ONNX_MOST_BODIES = 64 };
+enum { LK_ONNX_MOST_BODIES = 64, LK_ONNX_MOST_BODY_PARTS = 256 };
 
 struct lk_onnx_memory {
     struct lk_arena arena;
@@ -38,5 +38,8 @@ LK_MUST_CHECK enum lk_status lk_onnx_read_outside(struct lk_onnx_memory *memory,
  * left to protobuf-c. fails: LK_E_UNSUPPORTED */
 LK_MUST_CHECK enum lk_status lk_onnx_check_counts(const char *path, const void *data,
                                                   size_t bytes);
+
+/* Whether a loop's body has few enough nodes, constants, and inputs with outputs to be read. */
+bool lk_onnx_is_small(const void *body, size_t bytes);
 
 #endif

@@ -65,7 +65,7 @@ struct lk_onnx_attribute {
     const int64_t *integers;  /* [count] */
     const char *const *texts; /* [count] */
     int count;
-    const struct lk_onnx_graph *graph; /* the body of a Loop; NULL: of others, unread */
+    const struct lk_onnx_graph *graph; /* the body of a Loop; NULL: unread, as of others */
 };
 
 /* An input "" is left out. */

@@ -151,19 +151,19 @@ static enum lk_status read_parts(struct lk_onnx_memory *memory, const LkOnnx__Gr
                                  struct lk_onnx_graph *made);
 
 /* Loops inside of a body stay unread, so that nothing is nested deeper; so do bodies beyond as
- * many as there is room for. */
+ * many as there is room for, and such of far more parts than a step of a layer has. */
 static enum lk_status read_body(struct lk_onnx_memory *memory, const LkOnnx__Attribute *from,
                                 struct lk_onnx_attribute *made)
 {
     ProtobufCAllocator allocator = {take, give_back, memory};
     struct lk_onnx_graph *graph;
-    if (memory->is_inside || memory->body_count == LK_ONNX_MOST_BODIES)
+    if (memory->is_inside || memory->body_count == LK_ONNX_MOST_BODIES ||
+        !lk_onnx_is_small(from->graph.data, from->graph.len))
         return LK_OK;
     LkOnnx__Graph *body = lk_onnx__graph__unpack(&allocator, from->graph.len, from->graph.data);
     if (!body)
         return lk_fail(LK_E_DATA,
-                       "%s: the body of a loop is no graph, or one of absurdly many "
-                       "parts",
+                       "%s: the body of a loop is no graph, or one of absurdly many parts",
                        memory->path);
     memory->bodies[memory->body_count++] = body;
     LK_TRY(list(memory, 1, sizeof *graph, &graph));

@@ -40,6 +40,9 @@ LK_MUST_CHECK enum lk_status lk_onnx_put_first(struct lk_onnx_draft *draft,
                                                const struct lk_onnx_value *x,
                                                struct lk_onnx_value *made);
 
+/* For tables of names. In values.c. */
+size_t lk_onnx_hash(const char *name);
+
 /* Makes of loops over time steps, as converters write Keras's GRU and SimpleRNN, the operators
  * that say the same; `graph` gets lists of nodes and constants in the arena.
  * In src/model/onnx_loops. */

@@ -1,5 +1,5 @@
 /* The values of a graph of ONNX by their names. */
-#include "model/onnx/draft.h"
+#include "model/onnx/convert.h"
 
 #include "base/fail.h"
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 /* --- names ------------------------------------------------------------------------------- */
 
 /* FNV-1a */
-static size_t hash(const char *name)
+size_t lk_onnx_hash(const char *name)
 {
     uint64_t sum = 14695981039346656037u;
     for (; *name; name++)
@@ -18,7 +18,7 @@ static size_t hash(const char *name)
 
 static struct lk_onnx_value **place_of(const struct lk_onnx_draft *draft, const char *name)
 {
-    size_t at = hash(name) & (draft->slots - 1);
+    size_t at = lk_onnx_hash(name) & (draft->slots - 1);
     while (draft->table[at] && strcmp(draft->table[at]->name, name) != 0)
         at = (at + 1) & (draft->slots - 1);
     return &draft->table[at];

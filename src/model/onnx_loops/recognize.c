@@ -3,28 +3,26 @@
 
 #include <string.h>
 
-enum { MOST_BODY = 256, MOST_DEPTH = 8 };
+enum { MOST_DEPTH = 8 };
 
 /* --- looking things up -------------------------------------------------------------------- */
 
-static const struct lk_onnx_node *find_maker(const struct lk_onnx_graph *graph,
+static const struct lk_onnx_node *find_maker(const struct lk_loop_graph *graph,
                                              const char *name, int *output)
 {
-    for (int n = 0; *name && n < graph->node_count; n++)
-        for (int o = 0; o < graph->nodes[n].output_count; o++)
-            if (strcmp(graph->nodes[n].outputs[o], name) == 0) {
-                *output = o;
-                return &graph->nodes[n];
-            }
-    return NULL;
+    const struct lk_loop_name *found = lk_loop_find(graph, name);
+    if (!found || !found->node)
+        return NULL;
+    *output = found->output;
+    return found->node;
 }
 
 static bool is_op(const struct lk_onnx_node *node, const char *op, int inputs)
 {
-    return node && strcmp(node->op, op) == 0 && node->input_count >= inputs;
+    return node && lk_loop_is_op(node, op) && node->input_count >= inputs;
 }
 
-static const char *skip_identities(const struct lk_onnx_graph *graph, const char *name)
+static const char *skip_identities(const struct lk_loop_graph *graph, const char *name)
 {
     int output;
     for (int i = 0; i < MOST_DEPTH; i++) {
@@ -42,27 +40,21 @@ static const struct lk_onnx_node *made_by(const struct lk_loop *l, const char *n
     return find_maker(l->body, skip_identities(l->body, name), output);
 }
 
-static const struct lk_onnx_tensor *find_constant(const struct lk_onnx_graph *graph,
+static const struct lk_onnx_tensor *find_constant(const struct lk_loop_graph *graph,
                                                   const char *name)
 {
-    int output;
-    name = skip_identities(graph, name);
-    for (int i = 0; i < graph->constant_count; i++)
-        if (strcmp(graph->constants[i].name, name) == 0)
-            return &graph->constants[i];
-    const struct lk_onnx_node *node = find_maker(graph, name, &output);
+    const struct lk_loop_name *found = lk_loop_find(graph, skip_identities(graph, name));
+    if (!found || found->constant)
+        return found ? found->constant : NULL;
     const struct lk_onnx_attribute *said =
-        is_op(node, "Constant", 0) ? lk_onnx_find_attribute(node, "value") : NULL;
+        is_op(found->node, "Constant", 0) ? lk_onnx_find_attribute(found->node, "value") : NULL;
     return said ? said->tensor : NULL;
 }
 
 static int find_input(const struct lk_loop *l, const char *name)
 {
-    name = skip_identities(l->body, name);
-    for (int i = 0; i < l->body->input_count; i++)
-        if (strcmp(l->body->inputs[i].name, name) == 0)
-            return i;
-    return -1;
+    const struct lk_loop_name *found = lk_loop_find(l->body, skip_identities(l->body, name));
+    return found ? found->input : -1;
 }
 
 /* What a name of the body is outside: itself, or what is carried and never changes. NULL: the
@@ -75,7 +67,7 @@ static const char *find_outside(const struct lk_loop *l, const char *name)
     if (input < 0)
         return find_maker(l->body, name, &output) ? NULL : name;
     return input >= 2 && input < l->node->input_count &&
-                   input == find_input(l, l->body->outputs[input - 1].name)
+                   input == find_input(l, l->body->of->outputs[input - 1].name)
                ? l->node->inputs[input]
                : NULL;
 }
@@ -113,7 +105,7 @@ static bool is_counted(const struct lk_loop *l, const char *name, int64_t *more)
     if (*more)
         name = node->inputs[is_number(tensor_of(l, node->inputs[0]), 1)];
     const int input = find_input(l, name);
-    return (input == 0 || input == l->counter) &&
+    return input >= 0 && (input == 0 || input == l->counter) &&
            (!*more || is_number(tensor_of(l, node->inputs[0]), 1) ||
             is_number(tensor_of(l, node->inputs[1]), 1));
 }
@@ -135,7 +127,7 @@ static bool goes_on(const struct lk_loop *l, const char *name, int depth)
 }
 
 /* Whether the loop begins at all. */
-static bool begins(const struct lk_onnx_graph *file, const char *name, int depth)
+static bool begins(const struct lk_loop_graph *file, const char *name, int depth)
 {
     int output;
     const struct lk_onnx_tensor *known = find_constant(file, name);
@@ -152,7 +144,7 @@ static bool begins(const struct lk_onnx_graph *file, const char *name, int depth
     return a && b && a->count == 1 && b->count == 1 && lk_onnx_real(a, 0) < lk_onnx_real(b, 0);
 }
 
-static bool is_zero(const struct lk_onnx_graph *file, const char *name)
+static bool is_zero(const struct lk_loop_graph *file, const char *name)
 {
     int output;
     const struct lk_onnx_tensor *known = find_constant(file, name);
@@ -247,12 +239,22 @@ static int find_third(const struct lk_loop *l, const struct lk_onnx_node *node)
         const int64_t first = lk_onnx_integer(list[0], i), end = lk_onnx_integer(list[1], i);
         if (lk_onnx_integer(list[2], i) == 1 && first % l->units == 0 && first >= 0 &&
             first < 3 * l->units &&
-            (end == first + l->units || (first == 2 * l->units && end > first)))
+            (end == first + l->units || (first == 2 * l->units && end >= 3 * l->units)))
             third = (int)(first / l->units);
         else if (lk_onnx_integer(list[2], i) != 0 || first != 0 || end < INT32_MAX)
             return -1;
     }
     return third;
+}
+
+/* Whether two gates are parts of the same sum. */
+static bool is_same(const struct lk_loop_sum *a, const struct lk_loop_sum *b)
+{
+    bool is = a->w == b->w && a->r == b->r && a->biases == b->biases;
+    for (int i = 0; is && i < a->biases; i++)
+        is = a->bias[i].of == b->bias[i].of && a->bias[i].first == b->bias[i].first &&
+             a->bias[i].count == b->bias[i].count;
+    return is;
 }
 
 /* Gate of a value: a third of what is computed of x, or of the state. */
@@ -270,7 +272,7 @@ static bool is_gate(struct lk_loop *l, const char *name, int *gate, bool *is_giv
         return false;
     *is_given = sum.w != NULL;
     struct lk_loop_sum *known = *is_given ? &l->given : &l->carried;
-    if ((known->w && known->w != sum.w) || (known->r && known->r != sum.r))
+    if ((known->w || known->r) && !is_same(known, &sum))
         return false;
     *known = sum;
     return true;
@@ -346,15 +348,15 @@ static bool is_rnn(struct lk_loop *l, const char *name)
 static bool find_carried(struct lk_loop *l)
 {
     const int carried = l->node->input_count - 2;
+    const struct lk_onnx_graph *body = l->body->of;
     l->counter = l->state = -1;
-    if (carried < 1 || l->body->input_count != carried + 2 ||
-        l->body->output_count != carried + 2 || l->node->output_count != carried + 1 ||
-        l->body->node_count > MOST_BODY)
+    if (carried < 1 || body->input_count != carried + 2 || body->output_count != carried + 2 ||
+        l->node->output_count != carried + 1)
         return false;
-    const char *states = skip_identities(l->body, l->body->outputs[carried + 1].name);
+    const char *states = skip_identities(l->body, body->outputs[carried + 1].name);
     for (int i = 2; i < carried + 2; i++) {
         int output;
-        const char *next = l->body->outputs[i - 1].name;
+        const char *next = body->outputs[i - 1].name;
         const struct lk_onnx_node *node = made_by(l, next, &output);
         if (find_input(l, next) == i)
             continue;
@@ -370,7 +372,10 @@ static bool find_carried(struct lk_loop *l)
         else
             return false;
     }
-    return l->state >= 0 && is_zero(l->file, l->node->inputs[l->state]);
+    if (l->state < 0 || !is_zero(l->file, l->node->inputs[l->state]))
+        return false;
+    l->name = l->node->outputs[*l->node->outputs[carried] ? carried : l->state - 2];
+    return *l->name != '\0';
 }
 
 static bool has_shapes(struct lk_loop *l)
@@ -381,24 +386,25 @@ static bool has_shapes(struct lk_loop *l)
                 w->dim[1] == l->gates * l->units;
     for (int i = 0; i < 2; i++) {
         const struct lk_loop_sum *s = i == 0 ? &l->given : &l->carried;
-        for (int b = 0; b < s->biases; b++)
-            fits &=
-                s->bias[b].of->type == LK_ONNX_FLOAT && s->bias[b].count == l->gates * l->units;
+        for (int b = 0; b < s->biases; b++) {
+            const struct lk_onnx_tensor *of = s->bias[b].of;
+            fits &= of->type == LK_ONNX_FLOAT && s->bias[b].count == l->gates * l->units &&
+                    of->rank > 0 && of->dim[of->rank - 1] == s->bias[b].count;
+        }
     }
     return fits;
 }
 
 bool lk_loop_recognize(struct lk_loop *l)
 {
-    const struct lk_onnx_attribute *body = lk_onnx_find_attribute(l->node, "body");
+    const struct lk_onnx_graph *body = l->body->of;
     const struct lk_onnx_tensor *steps = find_constant(l->file, l->node->inputs[0]);
-    l->body = body ? body->graph : NULL;
-    if (!l->body || !steps || steps->count != 1 || !begins(l->file, l->node->inputs[1], 4) ||
+    if (!steps || steps->count != 1 || !begins(l->file, l->node->inputs[1], 4) ||
         !find_carried(l))
         return false;
     l->steps = lk_onnx_integer(steps, 0);
-    const char *states = l->body->outputs[l->body->output_count - 1].name;
-    if (l->steps < 1 || !goes_on(l, l->body->outputs[0].name, 4))
+    const char *states = body->outputs[body->output_count - 1].name;
+    if (l->steps < 1 || !goes_on(l, body->outputs[0].name, 4))
         return false;
     l->gates = 1;
     if (is_rnn(l, states)) {
@@ -406,13 +412,13 @@ bool lk_loop_recognize(struct lk_loop *l)
         return has_shapes(l);
     }
     l->gates = 3;
-    for (int i = 0; i < l->body->node_count; i++) { /* the state's product says its length */
-        const struct lk_onnx_node *node = &l->body->nodes[i];
-        const struct lk_onnx_tensor *r =
-            is_op(node, "MatMul", 2) && find_input(l, node->inputs[0]) == l->state
-                ? tensor_of(l, node->inputs[1])
-                : NULL;
-        l->units = r && r->rank == 2 ? r->dim[0] : l->units;
+    for (int i = 0; i < body->node_count; i++) { /* the state's product says its length */
+        const struct lk_onnx_node *node = &body->nodes[i];
+        if (!is_op(node, "MatMul", 2) || find_input(l, node->inputs[0]) != l->state)
+            continue;
+        const struct lk_onnx_tensor *r = tensor_of(l, node->inputs[1]);
+        l->units = r && r->rank == 2 ? r->dim[0] : 0;
+        break;
     }
     l->given = l->carried = (struct lk_loop_sum){0};
     l->x = NULL;

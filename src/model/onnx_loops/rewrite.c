@@ -13,7 +13,7 @@ static enum lk_status new_tensor(struct lk_loop *l, const char *role, enum lk_on
                                  struct lk_onnx_tensor *made)
 {
     void *memory, *name;
-    const size_t length = strlen(l->node->outputs[l->node->output_count - 1]) + 16;
+    const size_t length = strlen(l->name) + 16;
     made->count = 1;
     for (int i = 0; i < made->rank; i++)
         made->count *= made->dim[i];
@@ -21,7 +21,7 @@ static enum lk_status new_tensor(struct lk_loop *l, const char *role, enum lk_on
     LK_TRY(
         lk_arena_allocate(l->arena, (size_t)made->count * lk_onnx_type_bytes(type), &memory));
     LK_TRY(lk_arena_allocate(l->arena, length, &name));
-    snprintf(name, length, "%s/%s", l->node->outputs[l->node->output_count - 1], role);
+    snprintf(name, length, "%s/%s", l->name, role);
     made->data = memory;
     made->name = name;
     return LK_OK;
@@ -61,7 +61,7 @@ static enum lk_status add_squeeze(struct lk_loop *l, const char *from, const cha
                                   const struct lk_onnx_tensor *axis, struct lk_onnx_node *made)
 {
     void *memory;
-    const bool is_old = l->file->operators < 13;
+    const bool is_old = l->file->of->operators < 13;
     LK_TRY(lk_arena_allocate(l->arena, 3 * sizeof(char *) + sizeof(struct lk_onnx_attribute),
                              &memory));
     const char **names = memory;
@@ -151,15 +151,26 @@ static enum lk_status rewrite(struct lk_loop *l, struct lk_onnx_node *nodes,
     return LK_OK;
 }
 
+/* NULL: it is no loop, or one whose body was not read. */
+static const struct lk_onnx_graph *body_of(const struct lk_onnx_node *node)
+{
+    const struct lk_onnx_attribute *body = lk_loop_is_op(node, "Loop") && node->input_count >= 3
+                                               ? lk_onnx_find_attribute(node, "body")
+                                               : NULL;
+    return body ? body->graph : NULL;
+}
+
 enum lk_status lk_onnx_join_loops(struct lk_arena *arena, struct lk_onnx_graph *graph)
 {
     void *memory;
     int loops = 0, count = 0;
+    struct lk_loop_graph names, body;
     for (int n = 0; n < graph->node_count; n++)
-        loops += strcmp(graph->nodes[n].op, "Loop") == 0;
+        loops += body_of(&graph->nodes[n]) != NULL;
     if (loops == 0)
         return LK_OK;
     const struct lk_onnx_graph file = *graph;
+    LK_TRY(lk_loop_open_graph(arena, &file, &names));
     LK_TRY(lk_arena_allocate(
         arena, (size_t)(file.node_count + ADDED_NODES * loops) * sizeof *file.nodes, &memory));
     struct lk_onnx_node *nodes = memory;
@@ -171,10 +182,13 @@ enum lk_status lk_onnx_join_loops(struct lk_arena *arena, struct lk_onnx_graph *
     graph->nodes = nodes;
     graph->constants = constants;
     for (int n = 0; n < file.node_count; n++) {
-        struct lk_loop l = {.arena = arena, .file = &file, .node = &file.nodes[n]};
+        struct lk_loop l = {
+            .arena = arena, .file = &names, .body = &body, .node = &file.nodes[n]};
         nodes[count++] = file.nodes[n];
-        if (strcmp(l.node->op, "Loop") != 0 || *l.node->domain || l.node->input_count < 3 ||
-            !lk_loop_recognize(&l))
+        if (!body_of(l.node))
+            continue;
+        LK_TRY(lk_loop_open_graph(arena, body_of(l.node), &body));
+        if (!lk_loop_recognize(&l))
             continue;
         LK_TRY(rewrite(&l, &nodes[count - 1], &constants[graph->constant_count]));
         graph->constant_count += ADDED_CONSTANTS;

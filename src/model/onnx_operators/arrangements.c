@@ -289,6 +289,10 @@ static enum lk_status gather(struct lk_onnx_draft *draft)
     const struct lk_onnx_tensor *which;
     int64_t said;
     int axis;
+    x = lk_onnx_input(draft, 0);
+    if (x && x->constant)
+        return lk_onnx_fail(draft, "rows of a constant table for tokens of an input, or some "
+                                   "channels of an image, are expected");
     LK_TRY(lk_onnx_computed(draft, 0, &x));
     LK_TRY(lk_onnx_constant(draft, 1, &which));
     LK_TRY(lk_onnx_say_integer(draft, "axis", 0, &said));
@@ -298,8 +302,8 @@ static enum lk_status gather(struct lk_onnx_draft *draft)
         return lk_onnx_fail(draft, "some channels of an image are expected");
     LK_TRY(lk_onnx_settle(draft, x, &settled));
     for (int i = 0; i < which->count; i++) {
-        const int64_t place = lk_onnx_integer(which, i);
-        const int64_t from = place < 0 ? place + settled.dim[axis] : place;
+        const int64_t place = lk_onnx_integer(which, i), length = settled.dim[axis];
+        const int64_t from = place < 0 ? place + length : place < length ? place : length;
         LK_TRY(cut(draft, &settled, axis, from, from + 1, &parts[i]));
     }
     if (which->count > 1)
