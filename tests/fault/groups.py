@@ -18,7 +18,7 @@ layers:
   - softmax
 """
 # The values that cross, [8, 13, 13] floats of 16 samples, and their gradients, are larger than
-# all else that is transferred.
+# all else that is transferred. So vectors hold 16 samples, whatever the processor has.
 CROSSING = 'kind=corrupt,bytes=80000'
 CHANGED = "changed on the way in step"
 MAPPED = ('clEnqueueMapBuffer', 'clEnqueueUnmapMemObject')
@@ -37,6 +37,7 @@ class Groups(ProgramTest):
     def train(self, *options, fault='', status=0, **environment):
         self.said = self.run_program('train', *self.OPTIONS, *options, status=status,
                                      environment={'OPENCL_LAYERS': LAYER,
+                                                  'LOCKSTEP_VECTOR': '16',
                                                   'LOCKSTEP_FAULT': fault,
                                                   **environment}).stderr
         self.struck = 'fault: call' in self.said
