@@ -176,8 +176,8 @@ LK_MUST_CHECK enum lk_status lk_replica_upload(struct lk_replica *replica, int s
                                                int64_t samples);
 
 /* Converts the slot's first `samples` samples, or a micro-batch, into the graph's inputs, on
- * which the next forward runs; uploads them first unless that was done. Enqueues.
- * fails: LK_E_ARGUMENT more samples than the replica was made for */
+ * which forward runs, which has to be next: both may be one launch. Uploads them first unless
+ * that was done. Enqueues. fails: LK_E_ARGUMENT more samples than the replica was made for */
 LK_MUST_CHECK enum lk_status lk_replica_load(struct lk_replica *replica, int slot,
                                              int64_t samples);
 LK_MUST_CHECK enum lk_status

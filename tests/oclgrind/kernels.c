@@ -257,7 +257,7 @@ static enum lk_status run_chain(struct lk_device *device)
     LK_TRY_OUT(LK_ENQUEUE(kernel, grid, LK_BUF(state), LK_BUF(steps), LK_INT(2), LK_BUF(NULL),
                           LK_BUF(NULL), LK_BUF(NULL), LK_BUF(NULL), LK_BUF(NULL), LK_BUF(NULL),
                           LK_BUF(NULL), LK_BUF(NULL), LK_BUF(NULL), LK_BUF(NULL), LK_BUF(NULL),
-                          LK_BUF(NULL)));
+                          LK_BUF(NULL), LK_LOCAL(sizeof(int32_t))));
     LK_TRY_OUT(lk_buffer_read(state, 0, sizeof counts, counts));
     for (int i = 0; i < STATE && status == LK_OK; i++)
         if (counts[i] != 0)

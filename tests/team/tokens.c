@@ -121,7 +121,8 @@ static void tokens_reach_the_device(void **state)
                                              .outputs = {net.losses[0], net.losses[1]},
                                              .batch = BATCH,
                                              .shards = 2,
-                                             .real = LK_F32};
+                                             .real = LK_F32,
+                                             .training = true};
     ASSERT_OK(lk_replica_create(&config, &replica));
     ASSERT_OK(lk_replica_build(replica));
     const struct lk_batches_options options = {
