@@ -9,8 +9,9 @@
 
 enum { BATCH = 32, PASSES = 3, MOST_NAMES = 24 };
 
-/* A convolution of stride 1, padded to keep the size; kernels have odd sizes. One has filters so
- * few that they do not fill a vector of any width: kernels for that case are measured too. */
+/* A convolution of stride 1, padded to keep the size; kernels have odd sizes. One has filters
+ * so few that they do not fill a vector of any width: kernels for that case are measured too.
+ */
 struct subject {
     int64_t channels, filters, side, kernel;
 };

@@ -64,7 +64,7 @@ class Interrupt(ProgramTest):
         reader.join()
 
     def test_nobody_reads_stdout(self):
-        """The trainer waits for somebody to read its events."""
+        """The trainer waits a while for somebody to read its events."""
         running = self.train()
         self.addCleanup(running.stderr.close)
         fcntl.fcntl(running.stdout, fcntl.F_SETPIPE_SZ, 4096)

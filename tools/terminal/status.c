@@ -1,10 +1,12 @@
 /* Keeps the status line on the terminal: what it shows, and that it fits the window. */
 #include "terminal/status.h"
 
+#include "terminal/outlet.h"
 #include "terminal/scene.h"
 #include "terminal/terminal.h"
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -24,6 +26,7 @@ static bool has_thread;
 static void (*tick)(void);
 static char on_screen[STATUS_TEXT];
 static int screen_columns; /* when it was written */
+static long lost;          /* messages that were left out */
 
 static bool is_idle(void)
 {
@@ -61,8 +64,10 @@ static void redraw(void)
     find_text(columns - 1, text);
     if (strcmp(text, on_screen) == 0 && (columns == screen_columns || !*text))
         return;
-    fprintf(stderr, "\r%s\x1b[J\r", text);
-    fflush(stderr);
+    char line[STATUS_TEXT + 8];
+    const int bytes = snprintf(line, sizeof line, "\r%s\x1b[J\r", text);
+    if (!outlet_write(outlet_message, line, (size_t)bytes, 0))
+        return;
     strcpy(on_screen, text);
     screen_columns = columns;
 }
@@ -125,24 +130,39 @@ void status_set_tick(void (*call)(void))
     pthread_mutex_unlock(&mutex);
 }
 
-void status_give_way(void)
+/* Tells how many messages were left out before, now that somebody reads again. */
+static void tell_lost(void)
 {
-    pthread_mutex_lock(&mutex);
-    if (*on_screen)
-        fputs("\r\x1b[J", stderr);
-    on_screen[0] = '\0';
+    char text[128];
+    const int bytes =
+        snprintf(text, sizeof text, "lockstep: %ld message%s left out: nobody read on\n", lost,
+                 lost == 1 ? " was" : "s were");
+    if (lost > 0 && outlet_write(outlet_message, text, (size_t)bytes, 0))
+        lost = 0;
 }
 
-void status_take_back(void)
+void status_message(const char *text, size_t bytes)
 {
-    fflush(stderr);
+    static const char clear[] = "\r\x1b[J";
+    pthread_mutex_lock(&mutex);
+    if (*on_screen)
+        (void)outlet_write(outlet_message, clear, sizeof clear - 1, 0);
+    on_screen[0] = '\0';
+    tell_lost();
+    lost += !outlet_write(outlet_message, text, bytes, OUTLET_PATIENCE);
     pthread_mutex_unlock(&mutex);
 }
 
 void status_print(const struct scene *scene)
 {
-    status_give_way();
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *lines = open_memstream(&text, &bytes);
+    if (!lines)
+        return;
     for (int i = 0; i < scene->count; i++)
-        fprintf(stderr, "%s\n", scene->lines[i].text);
-    status_take_back();
+        fprintf(lines, "%s\n", scene->lines[i].text);
+    if (fclose(lines) == 0)
+        status_message(text, bytes);
+    free(text);
 }

@@ -23,13 +23,13 @@ void status_hide(enum status_layer layer);
 /* Called whenever something is drawn again, on terminals and elsewhere. */
 void status_set_tick(void (*tick)(void));
 
+/* Writes lines on stderr; the status line gives way. Where nobody reads them for a while they
+ * are left out, and counted, see outlet.h. */
+void status_message(const char *text, size_t bytes);
+
 struct scene;
 
-/* Prints all lines of a scene on stderr; the status line gives way. */
+/* Writes all lines of a scene likewise. */
 void status_print(const struct scene *scene);
-
-/* Between these two calls the line is away and a message can be written; nobody else writes. */
-void status_give_way(void);
-void status_take_back(void);
 
 #endif

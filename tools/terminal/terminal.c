@@ -2,6 +2,7 @@
 #include "terminal/terminal.h"
 
 #include "terminal/character.h"
+#include "terminal/outlet.h"
 #include "terminal/status.h"
 #include "terminal/task.h"
 #include <fcntl.h>
@@ -42,7 +43,6 @@ void terminal_start(void)
 {
     fill_closed_streams();
     setlocale(LC_CTYPE, "");
-    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* lines of several processes stay whole */
     lk_log_set(message, NULL);
     task_start();
 }
@@ -96,10 +96,18 @@ static void put_lines(const char *text, int most, FILE *file)
     }
 }
 
-static void put_message(const char *text)
+static void write_message(const char *text)
 {
-    put_lines(text, terminal_has_status() ? terminal_columns() : INT_MAX, stderr);
-    fputc('\n', stderr);
+    char *lines = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&lines, &bytes);
+    if (!memory)
+        return;
+    put_lines(text, terminal_has_status() ? terminal_columns() : INT_MAX, memory);
+    fputc('\n', memory);
+    if (fclose(memory) == 0)
+        status_message(lines, bytes);
+    free(lines);
 }
 
 void print_lines(const char *format, ...)
@@ -118,9 +126,7 @@ static void write_line(const char *prefix, const char *format, va_list values)
     char text[MOST_MESSAGE];
     const int used = snprintf(text, sizeof text, "%s", prefix);
     vsnprintf(text + used, sizeof text - (size_t)used, format, values);
-    status_give_way();
-    put_message(text);
-    status_take_back();
+    write_message(text);
 }
 
 void say(const char *format, ...)
@@ -231,5 +237,5 @@ void terminal_print(const char *text, int width)
 
 bool terminal_flush(void)
 {
-    return fflush(stdout) == 0 && !ferror(stdout);
+    return fflush(stdout) == 0 && !ferror(stdout) && !outlet_has_failed(outlet_result);
 }

@@ -5,6 +5,7 @@
 #include "figures.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
+#include "train/events.h"
 #include "train/progress.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -106,10 +107,8 @@ static void watch_event(void *context, const struct lk_event *event)
 {
     struct watch *watch = context;
     progress_event(&watch->progress, event);
-    if (watch->as_json) {
-        puts(event->json);
-        fflush(stdout); /* whoever reads along sees it now */
-    }
+    if (watch->as_json)
+        events_print(event->json);
     watch->step = event->step;
     switch (event->kind) {
     case LK_EVENT_STEP:
