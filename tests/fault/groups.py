@@ -65,6 +65,16 @@ class Groups(ProgramTest):
                                 self.assertIn('devices 0 and 1 of a group', self.said)
                 self.assertGreaterEqual(noticed, 2, call)
 
+    def test_overtaking(self):
+        """Values of a later micro-batch may cross before those of an earlier one: between the
+        looks at both, both have arrived."""
+        figures = self.train('--device', '0', '--place', 'off')
+        for nth in range(2, 14):
+            with self.subTest(nth=nth):
+                fault = f'call=clGetEventInfo,kind=delay,ms=20,nth={nth}'
+                self.assertEqual(self.train('--device', '0*2', fault=fault), figures)
+                self.assertTrue(self.struck)
+
     def test_always(self):
         """A group whose devices cannot hand anything over is lost, and others go on."""
         self.train('--device', '0', '--place', 'off')

@@ -24,7 +24,7 @@ struct runner {
 /* The replicas of a place, and the micro-batches that it takes next. */
 struct place {
     struct runner runners[LK_MOST_IN_FLIGHT];
-    int next, next_backward;
+    int next, next_forwarded, next_backward;
     struct lk_stretches stretches;
     struct lk_crossing_tally sent; /* in the step */
     struct lk_checked_copy *checked;
@@ -273,14 +273,18 @@ static void note_sent(struct lk_group *group, int place, struct runner *runner)
     }
 }
 
+/* What a later micro-batch waits for may cross before what an earlier one waits for. But losses
+ * are added up in the order of micro-batches, so each is told of behind those before it. */
 static enum lk_status go_forward(struct lk_group *group, int place, struct runner *runner)
 {
     const struct lk_group_work *work = group->work;
+    struct place *here = &group->places[place];
     bool is_done;
     LK_TRY(lk_replica_go_forward(runner->replica, &is_done));
     note_sent(group, place, runner);
-    if (!is_done)
+    if (!is_done || runner->index != here->next_forwarded)
         return LK_OK;
+    here->next_forwarded++;
     runner->bucket = 0;
     return work->forwarded
                ? work->forwarded(work->context, runner->replica, place, runner->index)
@@ -341,13 +345,11 @@ static enum lk_status begin(struct lk_group *group, int place, bool *has_begun)
 /* Enqueues what a place can do now, and begins with one more micro-batch. */
 static enum lk_status enqueue(struct lk_group *group, int place, bool *has_begun)
 {
+    const struct place *here = &group->places[place];
     bool has_ended = true;
     while (has_ended) {
-        for (int i = 0; i < group->in_flight; i++) {
-            struct runner *runner = &group->places[place].runners[i];
-            if (runner->index >= 0 && runner->bucket < 0)
-                LK_TRY(go_forward(group, place, runner));
-        }
+        for (int index = here->next_forwarded; index < here->next; index++)
+            LK_TRY(go_forward(group, place, runner_of(group, place, index)));
         LK_TRY(go_backward(group, place, &has_ended));
     }
     return begin(group, place, has_begun);
@@ -481,7 +483,7 @@ static enum lk_status reset(struct lk_group *group, const struct lk_group_work *
     group->fetched = work->fetch ? work->fetched : work->micro_batches;
     for (int p = 0; p < group->count; p++) {
         struct place *place = &group->places[p];
-        place->next = place->next_backward = 0;
+        place->next = place->next_forwarded = place->next_backward = 0;
         place->stretches.count = 0;
         place->sent = (struct lk_crossing_tally){0};
         for (int i = 0; i < group->in_flight; i++)
