@@ -380,19 +380,18 @@ static void check_view(struct trial *t)
         rig_fail("a view's oracle changes its input");
 }
 
-/* What was seen to be complete before llvmpipe ended the loops of a work-item with vectors; of
- * transforms, their own loops come to it. */
-enum { LLVMPIPE_FLOPS = 1700000, LLVMPIPE_WINOGRAD_FLOPS = 700000 };
-
-/* Whether a work-item's loops come to more than llvmpipe's 65,535 iterations: by what it
- * multiplies, or by walking one channel of an image. */
+/* Whether a work-item's loops come to more than the 65,535 iterations at which llvmpipe ends
+ * them, by what was seen to be complete: the work with vectors, that of transforms, which have
+ * loops of their own, and that of an image in plane tiles, whose loops llvmpipe does not unroll
+ * and whose gradient is summed over as many pixels as x has; or by walking one channel. */
 static bool has_long_loops(const struct trial *t, const char *algorithm)
 {
-    const struct lk_shape *x = &t->shapes.x[0];
-    const int64_t most =
-        strstr(algorithm, "winograd") ? LLVMPIPE_WINOGRAD_FLOPS : LLVMPIPE_FLOPS;
-    return t->shapes.flops * (double)t->samples > (double)most ||
-           (x->rank == 3 && x->dim[1] * x->dim[2] > 65535);
+    const struct lk_shape *x = &t->shapes.x[0], *y = &t->shapes.y;
+    const double flops = t->shapes.flops, pixels = (double)(x->dim[1] * x->dim[2]);
+    if (t->c->planes && flops * fmax(1, pixels / (double)(y->dim[1] * y->dim[2])) > 150e3)
+        return true;
+    return flops * (double)t->samples > (strstr(algorithm, "winograd") ? 700e3 : 1700e3) ||
+           (x->rank == 3 && pixels > 65535);
 }
 
 /* Why the platform cannot run what it is asked for; NULL: it can. */
