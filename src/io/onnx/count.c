@@ -12,6 +12,13 @@ struct span {
     const uint8_t *at, *end;
 };
 
+/* Bytes of which an empty one may lie nowhere. */
+static struct span span_of(const void *data, size_t bytes)
+{
+    const uint8_t *at = data;
+    return (struct span){at, bytes > 0 ? at + bytes : at};
+}
+
 struct counts {
     int64_t nodes, constants, ports;
 };
@@ -63,7 +70,7 @@ static void count_parts(struct span graph, struct counts *counts)
 
 enum lk_status lk_onnx_check_counts(const char *path, const void *data, size_t bytes)
 {
-    struct span model = {data, (const uint8_t *)data + bytes}, part;
+    struct span model = span_of(data, bytes), part;
     uint64_t field;
     struct counts counts = {0};
     while (take_field(&model, &field, &part))
@@ -79,7 +86,7 @@ enum lk_status lk_onnx_check_counts(const char *path, const void *data, size_t b
 bool lk_onnx_is_small(const void *body, size_t bytes)
 {
     struct counts counts = {0};
-    count_parts((struct span){body, (const uint8_t *)body + bytes}, &counts);
+    count_parts(span_of(body, bytes), &counts);
     return counts.nodes <= LK_ONNX_MOST_BODY_PARTS &&
            counts.constants <= LK_ONNX_MOST_BODY_PARTS &&
            counts.ports <= LK_ONNX_MOST_BODY_PARTS;
