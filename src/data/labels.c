@@ -21,7 +21,7 @@ static enum lk_status refuse(const struct lk_label_rule *rule, const char *data,
                              const struct lk_field *field, int64_t index, double value)
 {
     return lk_fail(LK_E_DATA,
-                   "data '%s': %s '%s' of sample %lld is %.9g; %s takes %.10g..%.10g", data,
+                   "data '%s': %s '%s' of sample %lld is %.10g; %s takes %.10g..%.10g", data,
                    field->role == LK_FIELD_LABEL ? "label" : "field", field->name,
                    (long long)index, value, rule->taker, rule->low, rule->high);
 }

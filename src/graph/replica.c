@@ -403,8 +403,8 @@ static enum lk_status allocate_inputs(struct lk_replica *replica)
         if (input->about.dtype == LK_U8)
             LK_TRY(lk_loader_allocate(replica->loader, input->about.shape.dim[1]));
         for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++) {
-            LK_TRY(lk_transfer_buffer_create(replica->config.device, input->bytes,
-                                             writer, &input->slots[slot]));
+            LK_TRY(lk_transfer_buffer_create(replica->config.device, input->bytes, writer,
+                                             &input->slots[slot]));
             LK_TRY(lk_transfer_buffer_enqueue_to_host(input->slots[slot], input->bytes));
         }
     }

@@ -41,7 +41,7 @@ struct lk_replica_config {
     struct lk_replica *weights_of; /* a replica of the same graph on the same device whose
                                     * weights this one uses, and in training its gradients; it
                                     * must be destroyed after this one. NULL: it has its own */
-    bool packs_once; /* in training: lk_replica_renew_weights() */
+    bool packs_once;               /* in training: lk_replica_renew_weights() */
     bool weights_stay; /* of weights_of, from the first forward on; not with borrows_memory */
     bool one_step; /* forward computes time step `step` of sequences, from 0 on: inputs are [1],
                     * lengths 1, outputs [1, c]. Not in training. fails: LK_E_UNSUPPORTED where

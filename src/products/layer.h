@@ -44,8 +44,8 @@ struct lk_layer {
     struct lk_expand expand;
     struct lk_matrix_transpose turn; /* for the kernels of matrices, in place of expand */
     struct lk_kernel *clear; /* in training over plane tiles: lanes beyond y and dx become 0 */
-    bool expands;                    /* dz is made in the workspace */
-    bool gives_db;                   /* the weight gradient does */
+    bool expands;            /* dz is made in the workspace */
+    bool gives_db;           /* the weight gradient does */
 };
 
 /* Those that the pass needs; dw, db: arrays [shards][dw_stride]. What is not wanted is NULL. */

@@ -301,8 +301,17 @@ static void arrays_have_lengths(void **state)
     expect_ints(data, 1, 1, (int32_t[]){3}, 1);
     lk_data_close(data);
     put_npy("lines/size_train.npy", "<i8", "(2,)", bad, sizeof bad);
-    refused(spec_of("npy", "lines", options), LK_DATA_TRAIN, LK_E_DATA,
-            "lengths of 0 to 4, 'tokens' has 3 a sample");
+    data = open_part(spec_of("npy", "lines", options), LK_DATA_TRAIN);
+    int32_t tokens[3];
+    void *to[LK_MOST_FIELDS] = {tokens};
+    assert_refused(lk_data_read_fields(data, (int64_t[]){1}, 1, to), LK_E_DATA, lk_error_text(),
+                   "1 of 2 samples are broken, max_bad=1% allows 0");
+    assert_non_null(strstr(lk_error_text(), "the length of sample 1 is 4, 'tokens' has 3"));
+    lk_data_close(data);
+    data = open_part(spec_of("npy", "lines", ",fields=tokens:ids,tokens.length:size,max_bad=1"),
+                     LK_DATA_TRAIN);
+    expect_ints(data, 1, 1, (int32_t[]){1}, 1); /* the first stands in */
+    lk_data_close(data);
     put_npy("lines/size_train.npy", "<i8", "(2, 2)", ids, 32);
     refused(spec_of("npy", "lines", options), LK_DATA_TRAIN, LK_E_DATA,
             "a length is one whole number a sample");

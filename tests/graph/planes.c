@@ -189,8 +189,7 @@ static void fewer_samples_agree(void **state)
         ASSERT_OK(lk_replica_load_micro_batch(few, 0, &used));
         ASSERT_OK(lk_replica_forward(few, 0));
         const struct lk_buffer *y = lk_replica_output(few, 0, &shape);
-        ASSERT_OK(
-            lk_tiled_read(y, lk_replica_tiling(few), &shape, LK_F32, samples, planes));
+        ASSERT_OK(lk_tiled_read(y, lk_replica_tiling(few), &shape, LK_F32, samples, planes));
         ASSERT_OK(lk_replica_wait_slot(few, 0));
         for (int64_t i = 0; i < count; i++)
             assert_true(fabsf(plain[i] - planes[i]) <= 1e-5f * (1 + fabsf(plain[i])));

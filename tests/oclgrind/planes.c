@@ -104,8 +104,8 @@ struct trained {
 
 static enum lk_status make_trained(struct trained *net)
 {
-    const struct lk_input numbers = {
-        "numbers", LK_F32, {3, {CHANNELS, HEIGHT, WIDTH}}, 1, 0, true};
+    const struct lk_input numbers = {"numbers", LK_F32, {3, {CHANNELS, HEIGHT, WIDTH}},
+                                     1,         0,      true};
     const struct lk_input labels = {"labels", LK_I32, {0, {0}}, 0, 0, false};
     struct lk_node *x, *pair[2];
     LK_TRY(lk_graph_create(&net->graph));

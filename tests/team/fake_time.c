@@ -97,9 +97,8 @@ int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 static bool is_still(const struct lk_worker *worker)
 {
     const struct fake_thread *thread = &threads[worker->position];
-    const bool has_thread =
-        worker->state == LK_WORKER_RESTING ||
-        (lk_worker_is_at_work(worker) && worker->state != LK_WORKER_FAILED);
+    const bool has_thread = worker->state == LK_WORKER_RESTING ||
+                            (lk_worker_is_at_work(worker) && worker->state != LK_WORKER_FAILED);
     return !has_thread || thread->hangs || thread->works_to > now ||
            (thread->waits && worker->queue.count == 0);
 }

@@ -405,9 +405,8 @@ static bool is_same_file(const char *a, const char *b)
 
 static int check_comparison(const struct arguments *arguments)
 {
-    static const char *const others[] = {"batch-size", "device",  "json", "math",
-                                         "precision",  "seconds", "set",  "size",
-                                         "tiles"};
+    static const char *const others[] = {"batch-size", "device", "json", "math", "precision",
+                                         "seconds",    "set",    "size", "tiles"};
     const char *html = option_text(arguments, "html");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (option_given(arguments, others[i]))

@@ -2,8 +2,8 @@
 #include "bench/page.h"
 
 #include "command.h"
-#include "train/progress.h"
 #include "terminal/terminal.h"
+#include "train/progress.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

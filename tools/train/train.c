@@ -16,7 +16,7 @@ static const struct option options[] = {
     {"data", "SPEC", "training data: folder:DIR, tfrecord:GLOB, fashion-mnist, ..."},
     {"val", "SPEC|P%",
      "validation: data, or 10% of it; default: its part val or test; off: none"},
-    {"max-bad", "N|P%", "broken image files that are left out; more end the run"},
+    {"max-bad", "N|P%", "broken samples that are left out; more end the run"},
     {"augment", "STAGES", "by chance: 'flip=horizontal padding=4 rotate=10 brightness=0.2'"},
     {"pipeline", "STAGES", "what images go through, in order: 'crop padding=4 | flip both'"},
     {"data-threads", "N", "threads that read batches ahead"},

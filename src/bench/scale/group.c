@@ -67,7 +67,8 @@ static enum lk_status plan(void *context, int shards, int *in_flight,
                                               .real = LK_F32,
                                               .seed = 1,
                                               .optimizer = "adam",
-                                              .choices = p->choices};
+                                              .choices = p->choices,
+                                              .lists_rows = true};
     return lk_stepper_plan(&stepper, config);
 }
 

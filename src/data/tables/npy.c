@@ -16,6 +16,7 @@
 /* Options of a SPEC. */
 struct options {
     char fields[1024], label[1024], classes[512];
+    char max_bad[16];
 };
 
 #define TEXT(field)                                                                            \
@@ -27,6 +28,7 @@ static const struct lk_option options[] = {
     {TEXT(label), .standard = "y", .help = "of a folder the labels: y is y_train.npy"},
     {TEXT(classes), .standard = "",
      .help = "a file of names, one a line in the order of labels"},
+    {TEXT(max_bad), .standard = "", .help = "samples that may be broken"},
     {0},
 };
 
@@ -254,14 +256,9 @@ static enum lk_status connect_lengths(struct arrays *arrays)
         const int measured = find_measured(arrays, i);
         if (measured < 0)
             continue;
-        const int64_t most = arrays->fields[measured].shape.dim[0];
         if (lengths->dtype != LK_I32 || lengths->elements != 1)
             return lk_fail(LK_E_DATA, "'%s': a length is one whole number a sample",
                            lengths->path);
-        if (lengths->least < 0 || lengths->most > most)
-            return lk_fail(LK_E_DATA, "'%s': lengths of %lld to %lld, '%s' has %lld a sample",
-                           lengths->path, (long long)lengths->least, (long long)lengths->most,
-                           arrays->fields[measured].name, (long long)most);
         arrays->fields[i].shape.rank = 0;
         arrays->fields[i].classes = 0;
         arrays->fields[measured].length = i;
@@ -269,7 +266,7 @@ static enum lk_status connect_lengths(struct arrays *arrays)
     return LK_OK;
 }
 
-static enum lk_status read_files(struct arrays *arrays, const struct lk_data_request *request,
+static enum lk_status read_files(struct arrays *arrays, struct lk_data_request *request,
                                  char *text)
 {
     struct options given;
@@ -279,6 +276,7 @@ static enum lk_status read_files(struct arrays *arrays, const struct lk_data_req
         LK_TRY(open_array(arrays, i));
     LK_TRY(connect_lengths(arrays));
     LK_TRY(find_classes(arrays, text, request->part, &given));
+    snprintf(request->max_bad, sizeof request->max_bad, "%s", given.max_bad);
     text[strcspn(text, ",")] = '\0';
     lk_source_name(text, arrays->name);
     return LK_OK;
@@ -308,28 +306,37 @@ static enum lk_status npy_open(struct lk_data_request *request, struct lk_data_i
     return LK_OK;
 }
 
-/* What lies behind a sample's length is 0, whatever the file has there. */
-static enum lk_status clear_rest(const struct arrays *arrays, int i, int64_t index, void *to)
+/* How many numbers of field i a sample has. */
+static enum lk_status read_length(const struct arrays *arrays, int i, int64_t index,
+                                  int32_t *length)
 {
-    const struct lk_field *field = &arrays->fields[i];
-    int32_t length;
-    if (field->length < 0)
+    const struct lk_array *lengths = &arrays->items[arrays->fields[i].length];
+    const int64_t most = arrays->fields[i].shape.dim[0];
+    LK_TRY(lk_array_read(lengths, index, length));
+    if (*length >= 0 && *length <= most)
         return LK_OK;
-    LK_TRY(lk_array_read(&arrays->items[field->length], index, &length));
-    const size_t each = lk_field_bytes(field) / (size_t)field->shape.dim[0];
-    memset((uint8_t *)to + (size_t)length * each, 0,
-           (size_t)(field->shape.dim[0] - length) * each);
-    return LK_OK;
+    return lk_fail(LK_E_DATA, "'%s': the length of sample %lld is %d, '%s' has %lld a sample",
+                   lengths->path, (long long)index, *length, arrays->fields[i].name,
+                   (long long)most);
 }
 
+/* What lies behind a sample's length is 0, whatever the file has there. */
 static enum lk_status npy_read(const void *state, int64_t index, void *const to[])
 {
     const struct arrays *arrays = state;
     for (int i = 0; i < arrays->count; i++) {
+        const struct lk_field *field = &arrays->fields[i];
+        int32_t length;
+        if (field->length >= 0)
+            LK_TRY(read_length(arrays, i, index, &length));
         if (!to[i])
             continue;
         LK_TRY(lk_array_read(&arrays->items[i], index, to[i]));
-        LK_TRY(clear_rest(arrays, i, index, to[i]));
+        if (field->length < 0)
+            continue;
+        const size_t each = lk_field_bytes(field) / (size_t)field->shape.dim[0];
+        memset((uint8_t *)to[i] + (size_t)length * each, 0,
+               (size_t)(field->shape.dim[0] - length) * each);
     }
     return LK_OK;
 }
@@ -338,4 +345,5 @@ const struct lk_source lk_source_npy = {.kind = "npy",
                                         .usage = "npy:X.npy,Y.npy",
                                         .open = npy_open,
                                         .close = npy_close,
+                                        .can_break = true,
                                         .read = npy_read};

@@ -135,13 +135,11 @@ void lk_callees_print(const struct lk_callees *callees, const struct lk_program 
                          "(__global void *)(base[a[i]] + 4 * (size_t)a[(i) + 1]))\n");
     for (int i = 0; i < callees->count; i++)
         print_unit(text, callees, i);
-    lk_text_append(text,
-                   "#define CHAIN_CALL(kernel, a, base, scratch, group, groups) switch "
-                   "(kernel) {");
+    lk_text_append(text, "#define CHAIN_CALL(kernel, a, base, scratch, group, groups) switch "
+                         "(kernel) {");
     for (int i = 0; i < callees->count; i++)
-        lk_text_append(text,
-                       " case %d: chain_call_%d(a, base, scratch, group, groups); break;", i,
-                       i);
+        lk_text_append(text, " case %d: chain_call_%d(a, base, scratch, group, groups); break;",
+                       i, i);
     lk_text_append(text, " }\n");
     lk_unity_print(text, loop, 0, "");
 }

@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "graph/crossing.h"
 #include "graph/crossing/checked_copy.h"
-#include "graph/stretches.h"
 #include "graph/replica_internal.h"
+#include "graph/stretches.h"
 #include "graph/watch.h"
 #include <math.h>
 #include <stdlib.h>

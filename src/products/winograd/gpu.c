@@ -91,8 +91,8 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     choose_round(setup, job, w);
     LK_TRY(prepare_products(setup, job->blocking, w));
     snprintf(plain, sizeof plain, "-DTILE=%d -DSOURCE=0 -DPOOL=0", (int)tile);
-    snprintf(text, sizeof text, "-DTILE=%d -DSOURCE=%d -DPOOL=%d%s", (int)tile,
-             w->g.source, w->g.pool && !w->of_weights, w->g.is_gated ? " -DGATED=1" : "");
+    snprintf(text, sizeof text, "-DTILE=%d -DSOURCE=%d -DPOOL=%d%s", (int)tile, w->g.source,
+             w->g.pool && !w->of_weights, w->g.is_gated ? " -DGATED=1" : "");
     LK_TRY(lk_product_kernel(setup, file, "conv2d_winograd_inputs",
                              w->of_weights ? plain : text, &w->inputs));
     LK_TRY(lk_product_kernel(

@@ -15,7 +15,7 @@ struct lk_evaluator_config {
     struct lk_device *device;
     struct lk_model *model;
     int64_t batch; /* most samples at a time */
-    bool cuts; /* fewer samples take less work: only the tiles that have some are computed */
+    bool cuts;    /* fewer samples take less work: only the tiles that have some are computed */
     bool few_too; /* a second replica for up to LK_FEW_SAMPLES samples of arrays, where it is
                    * faster: weights are set once, before the first prediction */
     /* of images, nothing by chance; copied. NULL: as they are */

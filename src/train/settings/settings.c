@@ -97,7 +97,7 @@ const struct lk_option lk_settings_table[] = {
     {.name = "max_bad",
      TEXT(max_bad),
      .standard = "1%",
-     .help = "broken image files that are left out, a share or a number; more end the run"},
+     .help = "broken samples that are left out, a share or a number; more end the run"},
     {.name = "pipeline",
      TEXT(pipeline),
      .standard = "",

@@ -59,8 +59,7 @@ static const struct op_case cases[] = {
      .thorough = true},
     {"dense_transpose", "units=257", .x = {OP_SHAPE(128)}, .samples = 100, .shards = 4,
      .integers = true, .thorough = true},
-    {"dense_transpose", "units=40", .x = {OP_SHAPE(2, 200)}, .samples = 100,
-     .inference = true},
+    {"dense_transpose", "units=40", .x = {OP_SHAPE(2, 200)}, .samples = 100, .inference = true},
 };
 
 static const struct op_refusal refusals[] = {
