@@ -3,6 +3,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -100,4 +101,8 @@ def sum_up(checkpoint):
 
 
 def main():
+    # nohup, and a script's &, have these ignored by all that is started behind them.
+    for number in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     unittest.main(verbosity=2)
