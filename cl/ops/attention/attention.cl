@@ -9,6 +9,7 @@
  *   attention_forward   y, and most and 1 / sum of each query into `saved`
  *   attention_queries   dq, and dy . y of each query into `dots`
  *   attention_keys      dk, dv, after attention_queries
+ *   attention_all       all of these at once, on CPUs
  *
  * Keys are walked in blocks of BLOCK: where one has a larger score, earlier sums shrink by
  * e^(old most - new most). Blocks begin at multiples of BLOCK, and what a mask hides adds 0, so
@@ -30,21 +31,23 @@
  * With attention_keep, queries are not the first of the time steps but come `before` later.
  *
  * -D: DIM, VALUES: numbers of a head in q and k, in v. ROWS queries or keys are computed at
- * once, with AT_ONCE others. BLOCK: a multiple of 4. UNROLLED: numbers of a row that a
- * loop takes at once. CAUSAL: query t sees keys 0 .. t. LENGTHS: there are some. SELF: queries
- * and keys are the same time steps. SLICES, KEY_SLICES: the results of a head are
+ * once, with AT_ONCE others; a work-group computes SETS of ROWS, one after another with every
+ * block that it walks. BLOCK: a multiple of 4, and at least SETS ROWS. UNROLLED: numbers of a
+ * row that a loop takes at once. CAUSAL: query t sees keys 0 .. t. LENGTHS: there are some.
+ * SELF: queries and keys are the same time steps. SLICES, KEY_SLICES: the results of a head are
  * computed in so many slices (attention_keys: KEY_SLICES), each by a work-group of its own,
  * which computes all scores too: a GPU's registers hold no more sums.
  * DROP: weights are dropped.
  *
- * Group ids: 0: ROWS queries (attention_keys: keys); 1: slices of a head; 2: tile. Work-items:
- * PARTS of a tile.
+ * Group ids: 0: SETS ROWS queries (attention_keys: keys); 1: slices of a head; 2: tile.
+ * Work-items: PARTS of a tile.
  */
 #include "lib/real.cl"
 #include "lib/random.cl"
 #include "lib/steps.cl"
 #include "ops/args.h"
 #include "lib/drop.cl"
+#include "ops/attention/weigh.cl"
 #include "ops/attention/rows.cl"
 
 #define SLICE (VALUES / SLICES)
@@ -54,24 +57,27 @@ struct softmax {
     V most, sum;
 };
 
-/* Turns scores into e^(score - most), with the most of all keys so far; hidden ones become 0.
- * Returns what earlier sums shrink by. */
-INLINE V add_block(struct softmax *so_far, V *w, int from, int count, I keys, const int masked)
+/* Turns scores w[u ROWS] into e^(scale score - most), with the most of all keys so far; hidden
+ * ones become 0. Returns what earlier sums shrink by. */
+INLINE V add_block(struct softmax *so_far, V *w, real scale, int from, int count, I keys,
+                   const int masked)
 {
     V most = so_far->most;
     for (int u = 0; u < count; u++) {
+        V s = w[u * ROWS] * scale;
         if (masked)
-            w[u] = (I)(from + u) < keys ? w[u] : LOWEST;
-        most = w[u] > most ? w[u] : most;
+            s = (I)(from + u) < keys ? s : LOWEST;
+        most = s > most ? s : most;
+        w[u * ROWS] = s;
     }
     const V shrink = power(so_far->most - most);
     V sum = so_far->sum * shrink;
     for (int u = 0; u < count; u++) {
-        V p = power(w[u] - most);
+        V p = power(w[u * ROWS] - most);
         if (masked)
             p = (I)(from + u) < keys ? p : (V)(0);
         sum += p;
-        w[u] = p;
+        w[u * ROWS] = p;
     }
     so_far->most = most;
     so_far->sum = sum;
@@ -85,31 +91,34 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
     const I length = valid_steps_here(lengths, at.tile, a->keys);
     const struct span span = span_of(length, a->keys);
     const int here = at.from + a->before; /* the time step of the first query */
-    const int end = CAUSAL ? min(span.most, here + ROWS) : span.most;
-    V kept[KEPT(DIM)], sum[ROWS * SLICE], w[ROWS * W_ROW], shrink[ROWS];
-    struct softmax softmax[ROWS];
-    const struct own x = own_rows(kept, DIM, q, at.from, a->queries - 1, scale);
-    for (int i = 0; i < ROWS; i++)
+    const int end = CAUSAL ? min(span.most, here + SETS * ROWS) : span.most;
+    V kept[KEPT(DIM)], sum[SETS * ROWS * SLICE], w[SETS * W_SET], shrink[SETS * ROWS];
+    struct softmax softmax[SETS * ROWS];
+    const struct own x = own_rows(kept, DIM, q, at.from, a->queries - 1);
+    for (int i = 0; i < x.sets * ROWS; i++)
         softmax[i] = (struct softmax){LOWEST, (V)(0)};
-    for (int i = 0; i < ROWS * SLICE; i++)
+    for (int i = 0; i < x.sets * ROWS * SLICE; i++)
         sum[i] = (V)(0);
     for (int j = 0; j < end; j += BLOCK) {
-        const int count = min(BLOCK, end - j);
-        multiply(w, x, DIM, k, j, count);
-        for (int i = 0; i < ROWS; i++) {
-            V *of = w + i * W_ROW;
+        const int most = min(BLOCK, end - j);
+        const struct block block = {
+            k, j, most, length, j + most > span.least, NO_SKIPS, here + ROWS - j};
+        multiply(w, x, DIM, block);
+        for (int i = 0; i < x.sets * ROWS; i++) {
+            V *of = w + i / ROWS * W_SET + i % ROWS;
             const I keys = keys_of(length, here + i);
+            const int count = end_of(block, i / ROWS);
             if (j + count > (CAUSAL ? min(span.least, here + i + 1) : span.least))
-                shrink[i] = add_block(softmax + i, of, j, count, keys, 1);
+                shrink[i] = add_block(softmax + i, of, scale, j, count, keys, 1);
             else
-                shrink[i] = add_block(softmax + i, of, j, count, keys, 0);
+                shrink[i] = add_block(softmax + i, of, scale, j, count, keys, 0);
             drop_keys(of, at, min(at.from + i, a->queries - 1), j, count);
         }
-        gather_block(sum, w, shrink, SLICE, slice_of(v, at, SLICE), j, count, length,
-                     span.least);
+        gather((struct sums){sum, 0}, w, shrink, SLICE, x.sets,
+               block_of(block, slice_of(v, at, SLICE)));
     }
     y += (size_t)at.tile * a->queries * a->heads * VALUES * PARTS;
-    for (int i = 0; i < min(ROWS, a->queries - at.from); i++) {
+    for (int i = 0; i < min(SETS * ROWS, a->queries - at.from); i++) {
         const int t = at.from + i;
         const I counts = softmax[i].sum != (V)(0) && counts_query(length, t);
         const V root = counts ? (V)(1) / softmax[i].sum : (V)(0);

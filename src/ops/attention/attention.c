@@ -114,9 +114,11 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
 
 /* --- kernels --------------------------------------------------------------------------- */
 
+enum { BLOCK = 32, BLOCK_ON_GPU = 4 };
+
 struct state {
-    struct lk_kernel *forward, *queries, *keys, *keep;
-    int rows;                   /* queries or keys that a work-group computes */
+    struct lk_kernel *forward, *queries, *keys, *all, *keep;
+    int rows, sets;             /* queries or keys that a work-group computes: sets of rows */
     int64_t slices, key_slices; /* work-groups that divide their results */
 };
 
@@ -127,6 +129,24 @@ static int rows_of(const struct lk_op_setup *setup, const struct form *f)
     if (setup->tiling.vector == 1 || f->queries == 1)
         return 1;
     return f->dim + f->values <= 256 ? 4 : 2;
+}
+
+/* Sets of such rows that a work-group computes with every block that it walks: as many as a
+ * CPU's second-level cache holds with their sums and what is walked, since a block is fetched
+ * the seldomer the more there are; but every core shall have two work-groups. Changes no bit.
+ */
+static int sets_of(const struct lk_op_setup *setup, const struct form *f, int rows)
+{
+    enum { NUMBERS = 4096 };
+    const struct options *o = setup->options;
+    const int64_t heads = setup->tiling.tiles * o->heads, steps = lk_least(f->queries, f->keys);
+    const int64_t wanted = 2 * lk_device_info(setup->device)->compute_units;
+    if (setup->tiling.vector == 1 || f->queries == 1)
+        return 1;
+    int64_t sets = lk_least(NUMBERS / ((f->dim + f->values) * rows), BLOCK / rows);
+    while (sets > 1 && heads * lk_divide_up(steps, rows * sets) < wanted)
+        sets--;
+    return sets < 1 ? 1 : (int)sets;
 }
 
 /* How many work-groups divide the results of a row, so that `most` sums are left to a
@@ -148,38 +168,52 @@ static bool drops(const struct lk_op_setup *setup)
     return setup->training && o->dropout > 0;
 }
 
-/* Others that so many rows are multiplied with at once: of 16 registers, 12 are left to sums.
- * Changes no bit. */
+/* Others that so many rows are multiplied with at once. Of 16 registers, 12 could hold sums, of
+ * 4 rows with 3 others; but 3 divides neither a block nor the usual widths of heads. Changes no
+ * bit. */
 static int at_once(const struct lk_op_setup *setup, int rows)
 {
     const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
-    return setup->tiling.vector > 1 && bytes < 64 && rows == 4 ? 3 : 4;
+    return setup->tiling.vector > 1 && bytes < 64 && rows == 4 ? 2 : 4;
+}
+
+/* Whether one work-group computes all gradients of a head: it needs 5 products where those that
+ * compute the queries' and the keys' apart need 7, but cores without a head wait. The same
+ * bits. */
+static bool takes_heads(const struct lk_op_setup *setup, const struct form *f)
+{
+    const struct options *o = setup->options;
+    const bool *wants = setup->wants_dx;
+    const int64_t heads = setup->tiling.tiles * o->heads;
+    const int64_t cores = lk_device_info(setup->device)->compute_units;
+    return setup->tiling.vector > 1 && wants[0] && wants[f->k_input] && wants[f->v_input] &&
+           lk_divide_up(heads, cores) * cores * 5 <= heads * 7;
 }
 
 /* -D: of the kernels that walk blocks of so many keys or queries. */
 static void print_options(const struct lk_op_setup *setup, const struct form *f, int block,
-                          char text[static 224])
+                          char text[static 256])
 {
-    enum { UNROLLED = 2 };
     const struct options *o = setup->options;
     const struct state *s = setup->state;
-    snprintf(text, 224,
-             "-DDIM=%lld -DVALUES=%lld -DROWS=%d -DAT_ONCE=%d -DBLOCK=%d -DUNROLLED=%d "
-             "-DCAUSAL=%d -DLENGTHS=%d -DSELF=%d -DSLICES=%lld "
-             "-DKEY_SLICES=%lld -DDROP=%d",
-             (long long)f->dim, (long long)f->values, s->rows, at_once(setup, s->rows), block,
-             UNROLLED, o->causal, f->has_lengths && setup->shapes.window == 0, f->tensors == 1,
-             (long long)s->slices, (long long)s->key_slices, drops(setup));
+    snprintf(
+        text, 256,
+        "-DDIM=%lld -DVALUES=%lld -DROWS=%d -DSETS=%d -DAT_ONCE=%d -DBLOCK=%d -DUNROLLED=%d "
+        "-DCAUSAL=%d -DLENGTHS=%d -DSELF=%d -DSLICES=%lld "
+        "-DKEY_SLICES=%lld -DDROP=%d",
+        (long long)f->dim, (long long)f->values, s->rows, s->sets, at_once(setup, s->rows),
+        block, setup->tiling.vector == 1 ? 2 : 1, o->causal,
+        f->has_lengths && setup->shapes.window == 0, f->tensors == 1, (long long)s->slices,
+        (long long)s->key_slices, drops(setup));
 }
 
 /* A block's scores are in a CPU's first-level cache, or in a GPU's registers. */
 static enum lk_status announce(const struct lk_op_setup *setup, const struct form *f,
                                struct state *s)
 {
-    enum { BLOCK = 32, BLOCK_ON_GPU = 4 };
     static const char back[] = "ops/attention/backward";
     const bool is_gpu = setup->tiling.vector == 1;
-    char text[224];
+    char text[256];
     print_options(setup, f, is_gpu ? BLOCK_ON_GPU : BLOCK, text);
     LK_TRY(
         lk_op_kernel(setup, "ops/attention/attention", "attention_forward", text, &s->forward));
@@ -189,10 +223,23 @@ static enum lk_status announce(const struct lk_op_setup *setup, const struct for
     const bool *wants = setup->wants_dx;
     if (!setup->training || !(wants[0] || wants[f->k_input] || wants[f->v_input]))
         return LK_OK;
+    if (takes_heads(setup, f))
+        return lk_op_kernel(setup, back, "attention_all", text, &s->all);
     LK_TRY(lk_op_kernel(setup, back, "attention_queries", text, &s->queries));
     if (wants[f->k_input] || wants[f->v_input])
         LK_TRY(lk_op_kernel(setup, back, "attention_keys", text, &s->keys));
     return LK_OK;
+}
+
+/* Of the sums of attention_all. */
+static size_t sums_bytes(const struct lk_op_setup *setup, const struct form *f)
+{
+    const struct options *o = setup->options;
+    const struct state *s = setup->state;
+    const struct lk_tiling *t = &setup->tiling;
+    const int64_t queries = lk_divide_up(f->queries, s->rows) * s->rows;
+    return (size_t)(t->tiles * o->heads * queries * f->dim * t->lanes) *
+           lk_dtype_bytes(setup->real);
 }
 
 static enum lk_status prepare(struct lk_op_setup *setup)
@@ -204,6 +251,7 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct state), &memory));
     struct state *s = setup->state = memory;
     s->rows = rows_of(setup, &f);
+    s->sets = sets_of(setup, &f, s->rows);
     s->slices = slices_of(setup, &f, 32);
     s->key_slices = slices_of(setup, &f, 16);
     LK_TRY(announce(setup, &f, s));
@@ -215,7 +263,7 @@ static enum lk_status prepare(struct lk_op_setup *setup)
             lk_dtype_bytes(lk_op_stored(setup));
     if (setup->training) {
         setup->saved_bytes = 2 * each;
-        setup->workspace_bytes = each;
+        setup->workspace_bytes = each + (s->all ? sums_bytes(setup, &f) : 0);
     }
     return LK_OK;
 }
@@ -254,9 +302,9 @@ static struct lk_grid grid_of(const struct lk_op_setup *setup, int64_t time_step
 {
     const struct options *o = setup->options;
     const struct state *s = setup->state;
-    return (struct lk_grid){
-        {lk_divide_up(time_steps, s->rows), o->heads * slices, setup->tiling.tiles},
-        lk_op_items(setup)};
+    return (struct lk_grid){{lk_divide_up(time_steps, (int64_t)s->rows * s->sets),
+                             o->heads * slices, setup->tiling.tiles},
+                            lk_op_items(setup)};
 }
 
 static const struct lk_buffer *lengths_of(const struct lk_op_setup *setup,
@@ -309,6 +357,15 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     const double scale = 1 / sqrt((double)f.dim);
     if (!run->dx[0] && !dk && !dv)
         return LK_OK;
+    if (s->all) {
+        const struct lk_grid grid = {{1, numbers.heads, setup->tiling.tiles},
+                                     lk_op_items(setup)};
+        return LK_ENQUEUE(s->all, grid, LK_BUF(q), LK_BUF(k), LK_BUF(v), LK_BUF(lengths),
+                          LK_BUF(run->y), LK_BUF(run->dy), LK_BUF(run->saved),
+                          LK_BUF(run->workspace), LK_BUF(run->dx[0]), LK_BUF(dk), LK_BUF(dv),
+                          LK_REAL(scale), LK_REAL(keep_of(setup)), LK_STRUCT(&numbers),
+                          LK_STRUCT(&drop));
+    }
     LK_TRY(LK_ENQUEUE(s->queries, grid_of(setup, f.queries, s->slices), LK_BUF(q), LK_BUF(k),
                       LK_BUF(v), LK_BUF(lengths), LK_BUF(run->y), LK_BUF(run->dy),
                       LK_BUF(run->saved), LK_BUF(run->workspace), LK_BUF(run->dx[0]),

@@ -178,6 +178,10 @@ static const struct op_case cases[] = {
          .samples = 33, .thorough = true),
     CASE("heads=1 causal=true", 3, .x = {S(7, 5), S(7, 5), S(7, 4)}, .samples = 17),
     CASE("", 1, .x = {S(1, 3)}, .samples = 17, .shards = 2),
+    /* one tile: two cores divide the gradients of its head, one core of them does not; rows in
+     * several sets, of which the last is not full */
+    CASE("causal=true dropout=0.1", 2, .x = {S(75, 15), LENGTH}, .classes = {0, 76},
+         .samples = 5, .thorough = true),
     /* fewer rows at once */
     CASE("", 1, .x = {S(6, 600)}, .samples = 5, .only = OP_CPU | OP_GPU),
     CASE("heads=2", 2, .x = {S(5, 24), LENGTH}, .classes = {0, 6}, .samples = 20,
