@@ -34,7 +34,7 @@
         y > ZERO ? (y < (V)beta ? ONE : ZERO) : (V)alpha,                                      \
         v > 0 ? fmin(v, beta) : alpha * v, v > 0 ? v < beta : alpha)                           \
     ROW(elu, READS_Y, elu, ABOUT, "alpha=1.5", -4, 2,                                          \
-        x < ZERO ? alpha * expm1(x) : x, y > ZERO ? ONE : y + alpha,                           \
+        x < ZERO ? alpha * decay(x) : x, y > ZERO ? ONE : y + alpha,                           \
         v > 0 ? v : alpha * expm1(v), v > 0 ? 1 : alpha * exp(v))                              \
     ROW(selu, READS_Y, none, ABOUT, "", -4, 2,                                                 \
         SELU_SCALE * (x < ZERO ? SELU_ALPHA * decay(x) : x),                                   \
@@ -61,7 +61,7 @@
         SOFTPLUS(x), SIGMOID(x),                                                               \
         v > 30 ? v : log1p(exp(v)), 1 / (1 + exp(-v)))                                         \
     ROW(gelu, READS_X, none, ABOUT, "", -7, 7,                                                 \
-        x * NORMAL(x), NORMAL(x) + x * NUMBER(0.3989422804014327) * exp(-NUMBER(0.5) * x * x), \
+        x * normal(x, DENSITY(x)), NORMAL_SLOPE(x, DENSITY(x)),                                \
         v * erfc(-v / sqrt(2)) / 2,                                                            \
         erfc(-v / sqrt(2)) / 2 + v * exp(-v * v / 2) / sqrt(2 * acos(-1)))                     \
     ROW(gelu_tanh, READS_X, none, ABOUT, "", -6, 6,                                            \

@@ -6,7 +6,8 @@
 #include "products/kernel/geometry.h"
 #include <stdio.h>
 
-/* SUMS_BYTES, INPUTS_BYTES: of a work-group, in its second-level cache. In the first:
+/* SUMS_BYTES, INPUTS_BYTES: of a work-group, in its second-level cache; less where that is
+ * small, which changes no bit. In the first:
  * AREA_BYTES, an area's inputs and dz of a block and of the one that is fetched; POOLED_BYTES,
  * inputs of a channel, which leave room for dz of some filters. These two and the strips'
  * outputs decide the order of sums. */
@@ -16,7 +17,8 @@ enum {
     AREA_BYTES = 32 << 10,
     STRIP = 16,
     POOLED_BYTES = 28 << 10,
-    POOLED_STRIP = 32
+    POOLED_STRIP = 32,
+    LEAST_LOCAL_BYTES = 128 << 10
 };
 
 enum { MOST_CHANNELS = 3, MOST_TAPS = 25 };
@@ -38,6 +40,18 @@ static int64_t extent(const struct lk_product_axis *axis, int64_t outputs)
     return (outputs - 1) * axis->stride + (axis->taps - 1) * axis->gap + 1;
 }
 
+/* What a work-group's sums and inputs may take of local memory. A device whose cache is small
+ * must not be refused for it: it would take another algorithm, and other bits. */
+static int64_t sums_room(const struct lk_product_setup *setup)
+{
+    return lk_least(SUMS_BYTES, (int64_t)lk_device_info(setup->device)->local_bytes / 2);
+}
+
+static int64_t inputs_room(const struct lk_product_setup *setup)
+{
+    return lk_least(INPUTS_BYTES, (int64_t)lk_device_info(setup->device)->local_bytes * 3 / 8);
+}
+
 /* Few channels, or gradients of a pool. */
 static bool fits(const struct lk_product_setup *setup, const struct lk_product_job *job)
 {
@@ -45,11 +59,11 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_product_j
     const int64_t taps = s->axis[0].taps * s->axis[1].taps;
     const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
     const int64_t least = vector * extent(&s->axis[0], 2) * extent(&s->axis[1], POOLED_STRIP);
-    return setup->tiling.vector > 1 && taps > 1 && least <= INPUTS_BYTES &&
+    return setup->tiling.vector > 1 && taps > 1 && least <= inputs_room(setup) &&
            s->axis[1].taps <= lk_direct_gather_sums(setup) &&
            (job->gradient == LK_GRADIENT_POOLED ||
             (s->channels <= MOST_CHANNELS && taps <= MOST_TAPS)) &&
-           lk_device_info(setup->device)->local_bytes >= 2 * (SUMS_BYTES + INPUTS_BYTES);
+           lk_device_info(setup->device)->local_bytes >= LEAST_LOCAL_BYTES;
 }
 
 /* As many rows of taps as registers hold, then filters. */
@@ -87,11 +101,14 @@ static void choose_group(const struct lk_product_setup *setup, const struct lk_p
     const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
     const int64_t taps = s->axis[0].taps * s->axis[1].taps;
     const int64_t inputs = vector * extent(&s->axis[0], w->rows_each) *
-                           extent(&s->axis[1], w->strip); /* of a channel */
-    w->group_channels = lk_direct_even_share(s->channels, INPUTS_BYTES / inputs, 1);
-    const int64_t row_blocks = w->group_channels * (s->axis[0].taps / w->block.rows);
-    const int64_t sums = vector * (w->group_channels * taps + row_blocks); /* of a filter */
-    w->group_filters = lk_direct_even_share(s->filters, SUMS_BYTES / sums, w->block.columns);
+                           extent(&s->axis[1], w->strip);       /* of a channel */
+    const int64_t row_blocks = s->axis[0].taps / w->block.rows; /* of a channel */
+    const int64_t least_sums = vector * (taps + row_blocks) * w->block.columns;
+    w->group_channels = lk_direct_even_share(
+        s->channels, lk_least(inputs_room(setup) / inputs, sums_room(setup) / least_sums), 1);
+    const int64_t sums = vector * w->group_channels * (taps + row_blocks); /* of a filter */
+    w->group_filters =
+        lk_direct_even_share(s->filters, sums_room(setup) / sums, w->block.columns);
     w->sums_bytes = (size_t)(sums * w->group_filters);
     w->staged_bytes = (size_t)(inputs * w->group_channels);
 }
