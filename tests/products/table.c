@@ -68,6 +68,32 @@ static void follow_from_shapes_alone(void **state)
     }
 }
 
+/* Of CPUs local memory is the second-level cache, whose size a device's name does not tell. */
+static void do_not_follow_from_caches(void **state)
+{
+    static const uint64_t bytes[] = {512 << 10, 1 << 20, 2 << 20};
+    static const struct shape more[] = {{3, 64, 224, 3},   {3, 32, 112, 5},  {1, 32, 28, 3},
+                                        {64, 64, 56, 3},   {64, 256, 56, 1}, {2048, 512, 7, 1},
+                                        {4096, 64, 28, 1}, {512, 512, 7, 3}};
+    (void)state;
+    struct lk_device *of = open_class("cpu");
+    struct lk_device_info *info = (struct lk_device_info *)lk_device_info(of);
+    for (int i = 0; i < LK_COUNT(more); i++)
+        for (int pass = 0; pass < LK_PASSES; pass++) {
+            const struct lk_conv2d_options options = options_of(&more[i]);
+            const struct lk_op_setup setup = setup_of(of, &more[i], &options);
+            struct lk_choice first, other;
+            info->local_bytes = bytes[0];
+            assert_true(lk_op_conv2d.choice(&setup, pass, &first));
+            for (int n = 1; n < LK_COUNT(bytes); n++) {
+                info->local_bytes = bytes[n];
+                assert_true(lk_op_conv2d.choice(&setup, pass, &other));
+                compare(&first, &other);
+            }
+        }
+    lk_device_close(of);
+}
+
 /* More columns than the kernel counts are refused, not computed with another order of sums. */
 static void too_many_columns_are_refused(void **state)
 {
@@ -89,6 +115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follow_from_shapes_alone),
+        cmocka_unit_test(do_not_follow_from_caches),
         cmocka_unit_test(too_many_columns_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
