@@ -264,14 +264,6 @@ static void check_differences(struct trial *t, struct rig *rig, const struct rig
     trial_clear_arrays(&direction);
 }
 
-static bool has_tracked(const struct trial *t)
-{
-    bool found = false;
-    for (int j = 0; j < t->shapes.params; j++)
-        found |= t->shapes.param[j].is_tracked;
-    return found;
-}
-
 static double *gate(const double *values, const double *by, int64_t count)
 {
     double *gated = rig_doubles(count);
@@ -307,6 +299,19 @@ static void check_gates(const struct trial *like, struct lk_device *device, enum
         free(t.in.dy);
 }
 
+/* How an operation divides its work may follow from the cores, and its bits must not. */
+static void check_cores(struct trial *t, struct lk_device *device, enum lk_dtype real,
+                        struct rig_wants wants, const struct rig_arrays *got)
+{
+    struct lk_device_info *info = (struct lk_device_info *)lk_device_info(device);
+    const int there = info->compute_units;
+    for (int cores = 1; cores <= 64; cores *= 64) {
+        info->compute_units = cores;
+        run_again(t, device, real, wants, "prepared for another number of cores", got);
+    }
+    info->compute_units = there;
+}
+
 /* Whether there was something to check. */
 static bool check_configuration(struct trial *t, const struct configuration *at)
 {
@@ -334,10 +339,12 @@ static bool check_configuration(struct trial *t, const struct configuration *at)
         check_gates(t, device, at->real, &got);
     if (more && devices[PART_OF_CPU])
         run_again(t, devices[PART_OF_CPU], at->real, all, "on a part of the device", &got);
+    if (more && at->device == CPU_16)
+        check_cores(t, device, at->real, all, &got);
     if (more && t->training) {
         const struct rig_wants no_dx = {true, false, true}, no_dw = {true, true, false};
         run_again(t, device, at->real, no_dx, "without dx", &got);
-        if (!has_tracked(t)) /* which without dw does something else */
+        if (!trial_has_tracked(t)) /* which without dw does something else */
             run_again(t, device, at->real, no_dw, "without dw", &got);
     }
     trial_clear_arrays(&got);

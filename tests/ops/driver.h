@@ -3,8 +3,8 @@
  * A test file has an oracle, a table of cases, a table of refusals, and a main() that returns
  * op_test(&suite). What is checked for a case, on every class of kernels and both number types:
  * forward and backward against the oracle; gradients by finite differences (double); nothing
- * outside the tensors written, everything inside written; dead lanes; the same bits twice and
- * on a part of the device; no allocation. */
+ * outside the tensors written, everything inside written; dead lanes; the same bits twice, on a
+ * part of the device, and prepared for other numbers of cores; no allocation. */
 #ifndef TESTS_OPS_DRIVER_H
 #define TESTS_OPS_DRIVER_H
 

@@ -46,6 +46,14 @@ int64_t trial_w_count(const struct trial *t, int j)
     return lk_shape_count(&t->shapes.param[j].shape);
 }
 
+bool trial_has_tracked(const struct trial *t)
+{
+    for (int j = 0; j < t->shapes.params; j++)
+        if (t->shapes.param[j].is_tracked)
+            return true;
+    return false;
+}
+
 void trial_make_arrays(const struct trial *t, struct rig_arrays *a)
 {
     *a = (struct rig_arrays){.y = rig_doubles(trial_y_count(t)),

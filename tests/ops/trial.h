@@ -30,6 +30,9 @@ int64_t trial_x_count(const struct trial *t, int i);
 int64_t trial_y_count(const struct trial *t);
 int64_t trial_w_count(const struct trial *t, int j);
 
+/* Whether a parameter is one that training follows, as moving averages are. */
+bool trial_has_tracked(const struct trial *t);
+
 /* Zeroed arrays for every tensor and gradient. */
 void trial_make_arrays(const struct trial *t, struct rig_arrays *arrays);
 void trial_clear_arrays(struct rig_arrays *arrays);

@@ -32,7 +32,8 @@
  *
  * -D: DIM, VALUES: numbers of a head in q and k, in v. ROWS queries or keys are computed at
  * once, with AT_ONCE others; a work-group computes SETS of ROWS, one after another with every
- * block that it walks. BLOCK: a multiple of 4, and at least SETS ROWS. UNROLLED: numbers of a
+ * block that it walks. ROWS: 1, 2 or 4; on GPUs ROWS and SETS are 1. BLOCK: a multiple of 4,
+ * and at least SETS ROWS. UNROLLED: numbers of a
  * row that a loop takes at once. CAUSAL: query t sees keys 0 .. t. LENGTHS: there are some.
  * SELF: queries and keys are the same time steps. SLICES, KEY_SLICES: the results of a head are
  * computed in so many slices (attention_keys: KEY_SLICES), each by a work-group of its own,
@@ -100,9 +101,9 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
     for (int i = 0; i < x.sets * ROWS * SLICE; i++)
         sum[i] = (V)(0);
     for (int j = 0; j < end; j += BLOCK) {
-        const int most = min(BLOCK, end - j);
+        const int all = min(BLOCK, end - j);
         const struct block block = {
-            k, j, most, length, j + most > span.least, NO_SKIPS, here + ROWS - j};
+            k, j, all, length, j + all > span.least, NO_SKIPS, here + ROWS - j};
         multiply(w, x, DIM, block);
         for (int i = 0; i < x.sets * ROWS; i++) {
             V *of = w + i / ROWS * W_SET + i % ROWS;

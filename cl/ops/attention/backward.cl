@@ -69,9 +69,9 @@ BODY void query_rows(struct ids at, struct head h, struct rows y, __global S *dq
     for (int i = 0; i < x.sets * ROWS * SLICE; i++)
         dx[i] = (V)(0);
     for (int j = 0; dq && j < end; j += BLOCK) {
-        const int most = min(BLOCK, end - j);
+        const int all = min(BLOCK, end - j);
         const struct block block = {
-            h.k, j, most, h.length, j + most > h.span.least, NO_SKIPS, at.from + ROWS - j};
+            h.k, j, all, h.length, j + all > h.span.least, NO_SKIPS, at.from + ROWS - j};
         multiply(w, x, DIM, block);
         multiply(dw, g, VALUES, block_of(block, h.v));
         for (int i = 0; i < x.sets * ROWS; i++) {
@@ -115,7 +115,7 @@ KERNEL void attention_queries(__global const S *restrict q, __global const S *re
                dq ? dq + first + PART : dq, scale, &a);
 }
 
-/* Where the gradients of the keys and values of a head go; either may be null. sums: null, or
+/* Where the gradients of the keys and values of a head go; one may be null. sums: null, or
  * those of the queries' gradients, [queries, up to a multiple of ROWS][DIM] V, in memory. */
 struct results {
     __global S *dk, *dv;
@@ -153,7 +153,10 @@ INLINE void weigh_keys(V *w, V *dw, struct ids at, struct head h, real scale, in
 INLINE void add_queries(__global V *sums, const V *w, int sets, struct block queries,
                         struct block keys)
 {
-    V turned[KEEPS_ROWS ? W_SET * (BLOCK / ROWS) : 1]; /* [u / ROWS][key][u % ROWS] */
+    /* [u / ROWS][key][u % ROWS]; 0 for the queries that fill up the last ROWS */
+    V turned[KEEPS_ROWS ? W_SET * (BLOCK / ROWS) : 1];
+    for (int i = 0; queries.count % ROWS > 0 && i < W_SET; i++)
+        turned[queries.count / ROWS * W_SET + i] = (V)(0);
     for (int set = 0; set < sets; set++)
         for (int u = begin_of(queries, set); u < queries.count; u++)
             UNROLL for (int i = 0; i < ROWS; i++)
@@ -174,7 +177,8 @@ BODY void key_rows(struct ids at, struct head h, struct results to, real scale,
     V w[SETS * W_SET], dw[SETS * W_SET];
     const struct own x = own_rows(kept_x, DIM, h.k, at.from, last);
     const struct own g = own_rows(kept_g, VALUES, h.v, at.from, last);
-    struct block keys = {h.k, at.from, rows, h.length, at.from + rows > h.span.least, NO_SKIPS};
+    struct block keys = {h.k,      at.from, rows, h.length, at.from + rows > h.span.least,
+                         NO_SKIPS, SEES_ALL};
     for (int i = 0; i < x.sets * ROWS * KEY_SLICE; i++)
         dx[i] = (V)(0);
     for (int i = 0; i < x.sets * ROWS * VALUE_SLICE; i++)
@@ -190,7 +194,7 @@ BODY void key_rows(struct ids at, struct head h, struct results to, real scale,
                 const int of = set * W_SET + u * ROWS;
                 weigh_keys(w + of, dw + of, at, h, scale, at.from + set * ROWS, t + u);
             }
-        if (KEEPS_ROWS && to.sums) {
+        if (KEEPS_ROWS && to.sums && at.from < h.span.most) {
             keys.sees = t + ROWS - at.from;
             add_queries(to.sums, w, x.sets, block, keys);
         }

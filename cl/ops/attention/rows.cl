@@ -113,7 +113,8 @@ INLINE void multiply_some(V *w, struct own own, int set, const int n, struct blo
     }
 }
 
-/* All sets with a block: two sets by two, which stay in the first-level cache. */
+/* All sets with a block: two sets by two, which stay in the first-level cache unless heads are
+ * very wide. */
 INLINE void multiply(V *w, struct own own, const int n, struct block block)
 {
     for (int first = 0; first < own.sets; first += 2)

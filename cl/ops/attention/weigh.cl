@@ -17,10 +17,10 @@
 #endif
 INLINE V power(V x)
 {
-    const float whole = 12582912.0f;
+    const float rounder = 12582912.0f;
     x = x < (V)-87.0f ? (V)-87.0f : x;
-    const V t = x * 1.44269504f + whole;
-    const V n = t - whole;
+    const V t = x * 1.44269504f + rounder;
+    const V n = t - rounder;
     const V r = FMA(n, (V)2.12194440e-4f, FMA(n, (V)-0.693359375f, x));
     V p = FMA(r, (V)1.9875691500e-4f, (V)1.3981999507e-3f);
     p = FMA(p, r, (V)8.3334519073e-3f);

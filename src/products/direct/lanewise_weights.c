@@ -40,8 +40,9 @@ static int64_t extent(const struct lk_product_axis *axis, int64_t outputs)
     return (outputs - 1) * axis->stride + (axis->taps - 1) * axis->gap + 1;
 }
 
-/* What a work-group's sums and inputs may take of local memory. A device whose cache is small
- * must not be refused for it: it would take another algorithm, and other bits. */
+/* What a work-group's sums and inputs may take of local memory. A CPU whose cache is small must
+ * not be refused for it: it would take another algorithm, and other bits. From 512 KB on all
+ * choose the same (tests/products/table.c); below, other algorithms are refused. */
 static int64_t sums_room(const struct lk_product_setup *setup)
 {
     return lk_least(SUMS_BYTES, (int64_t)lk_device_info(setup->device)->local_bytes / 2);

@@ -178,10 +178,20 @@ static const struct op_case cases[] = {
          .samples = 33, .thorough = true),
     CASE("heads=1 causal=true", 3, .x = {S(7, 5), S(7, 5), S(7, 4)}, .samples = 17),
     CASE("", 1, .x = {S(1, 3)}, .samples = 17, .shards = 2),
-    /* one tile: two cores divide the gradients of its head, one core of them does not; rows in
-     * several sets, of which the last is not full */
+    /* one tile: 64 cores divide the gradients of its head, one core does not; rows in several
+     * sets, of which the last is not full */
     CASE("causal=true dropout=0.1", 2, .x = {S(75, 15), LENGTH}, .classes = {0, 76},
          .samples = 5, .thorough = true),
+    /* wide heads besides, whose numbers are packed in several parts, the last of any width */
+    CASE("heads=2 causal=true", 2, .x = {S(75, 222), LENGTH}, .classes = {0, 76}, .samples = 5,
+         .only = OP_CPU),
+    CASE("heads=2", 3, .x = {S(70, 74), S(45, 74), S(45, 86)}, .samples = 5, .only = OP_CPU),
+    CASE("heads=2 causal=true", 3, .x = {S(45, 74), S(70, 74), S(70, 86)}, .samples = 5,
+         .only = OP_CPU),
+    CASE("heads=2 causal=true", 3, .x = {S(70, 22), S(45, 22), S(45, 26)}, .samples = 5,
+         .only = OP_CPU),
+    CASE("", 1, .x = {S(130, 192)}, .samples = 5, .only = OP_CPU),
+    CASE("", 1, .x = {S(40, 1536)}, .samples = 3, .only = OP_CPU),
     /* fewer rows at once */
     CASE("", 1, .x = {S(6, 600)}, .samples = 5, .only = OP_CPU | OP_GPU),
     CASE("heads=2", 2, .x = {S(5, 24), LENGTH}, .classes = {0, 6}, .samples = 20,
