@@ -120,6 +120,41 @@ class Computes(OnnxTest):
                 [row, take], constant('all', [-1]), constant('places', places, [2, 3]),
                 inputs=[port('x', 2, 3)]))
 
+    def test_places_named_by_samples_and_columns(self):
+        """As PyTorch's exporters write a mask that is read by two indices."""
+        back, taken = [3, 2, 1, 7, 5, 4], node('GatherND', ['x', 'places'], ['y'])
+        count = [node('Shape', ['x'], ['n1'], ('end', 1)), node('Squeeze', ['n1'], ['n']),
+                 node('Range', ['zero', 'n', 'one'], ['r']),
+                 node('Unsqueeze', ['r', 'last'], ['column']),
+                 node('Max', ['column', 'back'], ['both'])]
+        constants = (constant('zero', [0], []), constant('one', [1], []),
+                     constant('last', [-1]), constant('back', [2, 1, 0], [1, 3]))
+        shape = [node('Shape', ['both'], ['shape'])]
+        for name in 'column', 'back':
+            shape += [node('Expand', [name, 'shape'], ['all_' + name]),
+                      node('Unsqueeze', ['all_' + name, 'last'], ['each_' + name])]
+        shape += [node('Concat', ['each_column', 'each_back'], ['places'], ('axis', -1))]
+        self.rows(count + shape + [taken], 0, back, *constants)
+        self.refuse("node 'node_Gather' (Gather): it computes with the numbers of samples",
+                    model(count + [node('Gather', ['x', 'both'], ['y'], ('axis', 1))],
+                          *constants, inputs=[port('x', 0, 3)]))
+        places = [0, 2, 0, 1, 0, 0, 1, 2, 1, 1, 1, 0]
+        self.rows([taken], 2, back, constant('places', places, [2, 3, 2]))
+        for at, other in (6, 0), (1, 1), (6, -1):  # of other samples, or other columns
+            wrong = [*places[:at], other, *places[at + 1:]]
+            self.refuse("node 'node_GatherND' (GatherND)", model(
+                [taken], constant('places', wrong, [2, 3, 2]), inputs=[port('x', 2, 3)]))
+
+    def test_places_in_a_column_of_all_samples(self):
+        column = [node('Flatten', ['x'], ['column'], ('axis', 2)),
+                  node('Gather', ['column', 'places'], ['found']),
+                  node('Flatten', ['found'], ['y'])]
+        self.rows(column, 2, [3, 2, 1, 7, 5, 4],
+                  constant('places', [2, 1, 0, 5, 4, 3], [2, 3]))
+        for places in [2, 1, 0, 5, 4, 2], [-1, 1, 0, 2, 4, 3]:
+            self.refuse("node 'node_Gather' (Gather)", model(
+                column, constant('places', places, [2, 3]), inputs=[port('x', 2, 3)]))
+
     def test_constants_repeated_for_each_sample_of_a_fixed_batch(self):
         values = [3, 1, 2]
         floats = message((1, 2), (1, 3), (2, 1), (4, struct.pack('<6f', *values, *values)),

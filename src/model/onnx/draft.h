@@ -24,9 +24,9 @@ struct lk_onnx_value {
     const char *entry;                  /* that makes it, or of an input its name */
     int rank, at;  /* at: the axis of samples, mostly 0; -1: the same for all */
     int64_t outer; /* of the numbers along that axis, those outside of the samples; 0: 1 */
-    int64_t each; /* of a constant: what it has more for each next sample; `at` is their axis */
-    int64_t dim[LK_ONNX_AXES]; /* as ONNX has it */
-    bool is_last;              /* an image of which ONNX has the channels last */
+    const struct lk_onnx_tensor *next; /* of a constant: another one for the second sample */
+    int64_t dim[LK_ONNX_AXES];         /* as ONNX has it */
+    bool is_last;                      /* an image of which ONNX has the channels last */
     int readers;
 };
 

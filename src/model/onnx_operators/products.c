@@ -61,7 +61,7 @@ const struct lk_onnx_tensor *lk_onnx_find_bias(const struct lk_onnx_draft *draft
         for (int i = 0; i < 2; i++) {
             const struct lk_onnx_value *other = lk_onnx_find(draft, node->inputs[1 - i]);
             const struct lk_onnx_tensor *bias = other ? other->constant : NULL;
-            if (strcmp(node->inputs[i], name) != 0 || !bias || other->each ||
+            if (strcmp(node->inputs[i], name) != 0 || !bias || other->next ||
                 bias->count != units || bias->rank < 1 || bias->dim[bias->rank - 1] != units)
                 continue;
             *adds = node;

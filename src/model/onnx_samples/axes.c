@@ -225,9 +225,17 @@ static enum lk_status gather(draft *d, const value *x, int count, int *at)
         *at = lk_onnx_input(d, 1)->at;
         return LK_OK;
     }
-    if (axis == *at || lk_onnx_input(d, 1)->each)
+    if (axis == *at || lk_onnx_input(d, 1)->next)
         return refuse(d);
     *at += *at > axis ? x[1].rank - 1 : 0;
+    return LK_OK;
+}
+
+static enum lk_status gather_nd(draft *d, const value *x, int count, int *at)
+{
+    if (count != 2 || !lk_samples_takes_own(d, x))
+        return refuse(d);
+    *at = lk_onnx_input(d, 1)->at;
     return LK_OK;
 }
 
@@ -306,6 +314,7 @@ static const struct {
     {expand, " Expand "},
     {tile, " Tile "},
     {gather, " Gather "},
+    {gather_nd, " GatherND "},
     {mat_mul, " MatMul "},
     {gemm, " Gemm "},
     {attention, " Attention "},

@@ -89,7 +89,7 @@ static enum lk_status shrink_repeated(draft *d, value *x, int at)
                 : lk_onnx_real(from, i) != lk_onnx_real(from, first))
             return LK_OK;
     }
-    LK_TRY(lk_samples_take_first(d, from, at, &made));
+    LK_TRY(lk_samples_take(d, from, at, 0, &made));
     x->constant = made;
     return LK_OK;
 }
@@ -259,7 +259,8 @@ static enum lk_status by_any(draft *draft, bool *done)
 enum lk_status lk_onnx_convert_samples(struct lk_onnx_draft *draft, bool *done)
 {
     value kept[MOST_INPUTS], *place[MOST_INPUTS];
-    const bool is_gather = strcmp(draft->node->op, "Gather") == 0;
+    const bool is_gather = strcmp(draft->node->op, "Gather") == 0 ||
+                           strcmp(draft->node->op, "GatherND") == 0;
     const int count = draft->batch > 1 && draft->node->input_count <= MOST_INPUTS
                           ? draft->node->input_count
                           : 0;

@@ -41,17 +41,17 @@ bool lk_samples_are_aligned(const draft *d);
 
 /* --- counted.c --------------------------------------------------------------------------- */
 
-/* Whether the node at work is a Gather by a constant that counts samples, which takes of x, a
- * row of the numbers of all samples, only those of the sample itself. x is a view. */
+/* Whether the node at work is a Gather or GatherND by a constant that counts samples, which
+ * takes of x, whose first axis has all samples, only what is the sample's own. x is a view. */
 bool lk_samples_takes_own(const draft *d, const value *x);
 
-/* Where a file has a fixed batch: the places that a Gather takes, if they are such numbers, as
- * such a constant. */
+/* Where a file has a fixed batch: the places that such a node takes, if they are such numbers,
+ * as such a constant. */
 LK_MUST_CHECK enum lk_status lk_samples_count_places(draft *d, value *index);
 
-/* The numbers of a constant that are of the first sample, which stays an axis of length 1. */
-LK_MUST_CHECK enum lk_status lk_samples_take_first(draft *d, const struct lk_onnx_tensor *x,
-                                                   int axis, struct lk_onnx_tensor **made);
+/* The numbers of a constant that are of one sample, which stays an axis of length 1. */
+LK_MUST_CHECK enum lk_status lk_samples_take(draft *d, const struct lk_onnx_tensor *x, int axis,
+                                             int64_t which, struct lk_onnx_tensor **made);
 
 /* Operators that need more than a view: shapes.c, layers.c, recurrent.c; end with {0}. */
 extern const struct lk_onnx_operator lk_samples_shapes[], lk_samples_layers[],
