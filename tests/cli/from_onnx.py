@@ -155,6 +155,22 @@ class Computes(OnnxTest):
             self.refuse("node 'node_Gather' (Gather)", model(
                 column, constant('places', places, [2, 3]), inputs=[port('x', 2, 3)]))
 
+    def test_sequences_backwards(self):
+        """As TensorFlow's converter turns the time steps of a second direction."""
+        turned = [node('Transpose', ['x'], ['steps'], ('perm', [1, 0])),
+                  node('ReverseSequence', ['steps', 'lengths'], ['turned']),
+                  node('Transpose', ['turned'], ['y'], ('perm', [1, 0]))]
+        self.rows([node('Shape', ['x'], ['n1'], ('end', 1)),
+                   node('Expand', ['three', 'n1'], ['lengths']), *turned], 0,
+                  [3, 2, 1, 7, 5, 4], constant('three', [3], []))
+        self.rows(turned, 2, [2, 1, 3, 5, 4, 7], constant('lengths', [2, 2]))
+        for lengths, axes in ([2, 3], [1, 0]), ([2, 2, 2], [0, 1]):
+            turn = node('ReverseSequence', ['steps', 'lengths'], ['turned'],
+                        ('batch_axis', axes[0]), ('time_axis', axes[1]))
+            self.refuse("node 'node_ReverseSequence' (ReverseSequence)", model(
+                [turned[0], turn, turned[2]], constant('lengths', lengths),
+                inputs=[port('x', 2, 3)]))
+
     def test_constants_repeated_for_each_sample_of_a_fixed_batch(self):
         values = [3, 1, 2]
         floats = message((1, 2), (1, 3), (2, 1), (4, struct.pack('<6f', *values, *values)),

@@ -61,6 +61,17 @@ static enum lk_status keep(draft *d, const value *x, int count, int *at)
     return LK_OK;
 }
 
+/* Sequences of known lengths, each a sample. */
+static enum lk_status reverse(draft *d, const value *x, int count, int *at)
+{
+    int64_t said;
+    int batch;
+    LK_TRY(keep(d, x, count, at));
+    LK_TRY(lk_onnx_say_integer(d, "batch_axis", 1, &said));
+    LK_TRY(lk_onnx_axis(d, said, x[0].rank, &batch));
+    return *at == batch ? LK_OK : refuse(d);
+}
+
 /* Old softmaxes work along all axes from the one that is said. */
 static enum lk_status along(draft *d, const value *x, int count, int *at)
 {
@@ -298,6 +309,7 @@ static const struct {
      "Add Sub Mul Div Pow Mod Min Max Mean Sum PRelu Equal Less Greater LessOrEqual "
      "GreaterOrEqual And Or Xor Where Cast CastLike "},
     {keep, " Identity Dropout "},
+    {reverse, " ReverseSequence "},
     {along, " Softmax LogSoftmax Hardmax "},
     {from_axis, " LayerNormalization RMSNormalization "},
     {images, " Conv ConvTranspose MaxPool AveragePool LpPool GlobalAveragePool GlobalMaxPool "

@@ -259,11 +259,12 @@ static enum lk_status by_any(draft *draft, bool *done)
 enum lk_status lk_onnx_convert_samples(struct lk_onnx_draft *draft, bool *done)
 {
     value kept[MOST_INPUTS], *place[MOST_INPUTS];
-    const bool is_gather = strcmp(draft->node->op, "Gather") == 0 ||
-                           strcmp(draft->node->op, "GatherND") == 0;
+    const bool is_gather =
+        strcmp(draft->node->op, "Gather") == 0 || strcmp(draft->node->op, "GatherND") == 0;
     const int count = draft->batch > 1 && draft->node->input_count <= MOST_INPUTS
                           ? draft->node->input_count
                           : 0;
+    const bool is_reverse = strcmp(draft->node->op, "ReverseSequence") == 0;
     const int from_last = lk_samples_are_aligned(draft) ? find_from_last(draft) : 0;
     enum lk_status status = LK_OK;
     for (int i = 0; i < count; i++) {
@@ -273,6 +274,8 @@ enum lk_status lk_onnx_convert_samples(struct lk_onnx_draft *draft, bool *done)
         kept[i] = *x;
         if (status == LK_OK && x->constant && from_last)
             status = shrink_repeated(draft, x, x->constant->rank - from_last);
+        if (status == LK_OK && x->constant && is_reverse && i == 1 && x->constant->rank == 1)
+            status = shrink_repeated(draft, x, 0);
         if (status == LK_OK && is_gather && i == 1)
             status = lk_samples_count_places(draft, x);
     }
