@@ -363,6 +363,31 @@ class Loops(OnnxTest):
         self.constant(self.model.graph, name, bias.reshape(-1, 1))
         self.not_taken()
 
+    def join_products(self, **attributes):
+        """Products and what is added to them as Gemm, which a fixed batch is written with."""
+        import onnx
+        for product in self.nodes(self.body, 'MatMul'):
+            name, = product.output
+            adds, = [n for n in self.body.node if name in n.input]
+            if adds.op_type != 'Add':
+                continue
+            other, = [i for i in adds.input if i != name]
+            place = list(self.body.node).index(adds)
+            self.body.node.insert(place, onnx.helper.make_node(
+                'Gemm', [*product.input, other], adds.output, **attributes))
+            self.drop(self.body, product, adds)
+        self.assertTrue(self.nodes(self.body, 'Gemm'))
+
+    def test_products_that_add_their_biases(self):
+        for name in 'keras_gru', 'keras_rnn':
+            self.load(name)
+            self.join_products(transA=0, alpha=1.0)
+            self.taken(name)
+            for attribute in {'alpha': 2.0}, {'beta': 0.5}, {'transB': 1}:
+                self.load(name)
+                self.join_products(**attribute)
+                self.not_taken()
+
     def test_a_gate_that_ends_early(self):
         self.load('keras_gru')
         for end, is_taken in (48, True), (47, False):

@@ -1,6 +1,7 @@
 /* Recognizes loops: each value of a body is followed back to what it is made of. */
 #include "model/onnx_loops/loops.h"
 
+#include "base/fail.h"
 #include <string.h>
 
 enum { MOST_DEPTH = 8 };
@@ -195,6 +196,20 @@ static struct lk_loop_row row_of(const struct lk_loop *l, const char *name)
     return (struct lk_loop_row){all, output * all->dim[1], all->dim[1]};
 }
 
+/* A MatMul, or a Gemm that only adds something to it. */
+static bool is_product(const struct lk_onnx_node *node)
+{
+    static const char *const factors[] = {"alpha", "beta"};
+    if (!is_op(node, "Gemm", 2))
+        return is_op(node, "MatMul", 2);
+    for (int i = 0; i < LK_COUNT(factors); i++) {
+        const struct lk_onnx_attribute *said = lk_onnx_find_attribute(node, factors[i]);
+        if (said && (said->kind != LK_ONNX_REAL || said->real != 1))
+            return false;
+    }
+    return say(node, "transA", 0) == 0 && say(node, "transB", 0) == 0;
+}
+
 /* Adds what a name is a sum of. */
 static bool add_terms(struct lk_loop *l, const char *name, struct lk_loop_sum *sum, int depth)
 {
@@ -205,13 +220,15 @@ static bool add_terms(struct lk_loop *l, const char *name, struct lk_loop_sum *s
         sum->bias[sum->biases++] = row;
         return true;
     }
-    if (is_op(node, "MatMul", 2)) {
+    if (is_product(node)) {
         const bool is_given = is_step(l, node->inputs[0]);
         const struct lk_onnx_tensor **matrix = is_given ? &sum->w : &sum->r;
         if (*matrix || (!is_given && find_input(l, node->inputs[0]) != l->state))
             return false;
         *matrix = tensor_of(l, node->inputs[1]);
-        return *matrix && (*matrix)->rank == 2;
+        if (!*matrix || (*matrix)->rank != 2 || node->input_count < 3 || !*node->inputs[2])
+            return *matrix && (*matrix)->rank == 2;
+        return depth > 0 && add_terms(l, node->inputs[2], sum, depth - 1);
     }
     return depth > 0 && is_op(node, "Add", 2) &&
            add_terms(l, node->inputs[0], sum, depth - 1) &&
@@ -414,7 +431,7 @@ bool lk_loop_recognize(struct lk_loop *l)
     l->gates = 3;
     for (int i = 0; i < body->node_count; i++) { /* the state's product says its length */
         const struct lk_onnx_node *node = &body->nodes[i];
-        if (!is_op(node, "MatMul", 2) || find_input(l, node->inputs[0]) != l->state)
+        if (!is_product(node) || find_input(l, node->inputs[0]) != l->state)
             continue;
         const struct lk_onnx_tensor *r = tensor_of(l, node->inputs[1]);
         l->units = r && r->rank == 2 ? r->dim[0] : 0;
