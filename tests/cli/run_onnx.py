@@ -12,6 +12,7 @@ import packages
 
 packages.want('onnx', 'numpy')
 import from_onnx as make
+import npy
 import program
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'peers'))
@@ -169,6 +170,35 @@ class Writes(RunTest):
 
     def test_needs_onnx(self):
         self.refused(2, 'FILE.onnx', 'run', 'mlp', '--compare', 'data')
+
+
+class Recurrent(RunTest):
+    def test_models_of_other_programs(self):
+        """Loops over time steps, and layers that name the functions that are standard."""
+        for name in 'keras_lstm', 'keras_gru', 'keras_rnn':
+            place = f'{make.MODELS}/{name}'
+            self.run_program('run', place + '.onnx', '--input', place + '.x0.npy', '--output',
+                             name)
+            file, = os.listdir(self.path(name))
+            (shape, found), (expected, wanted) = (
+                npy.read(self.path(f'{name}/{file}')), npy.read(place + '.y0.npy'))
+            self.assertEqual(tuple(shape), tuple(expected))
+            for a, b in zip(found, wanted):
+                self.assertAlmostEqual(a, b, delta=1e-5)
+
+    def test_functions_by_name(self):
+        def layer(*names):
+            said = make.message((1, 'activations'), (20, 8), *((9, n) for n in names))
+            return make.node('RNN', ['x', 'w', 'r'], ['y']) + make.message((5, said))
+
+        inputs = [([2, 1, 1], [1, -0.5]), ([1, 1, 1], [2]), ([1, 1, 1], [3])]
+        ports = [make.port(n, *dims) for n, (dims, _) in zip('xwr', inputs)]
+        self.case([layer('Relu')], inputs, [([2, 1, 1, 1], [2, 5])], ports=ports)
+        self.compare()
+        for names, said in ((['Elu'], "its function 'Elu'"),
+                            (['Tanh', 'Tanh'], 'other functions')):
+            self.case([layer(*names)], inputs, [], ports=ports)
+            self.refused(3, said, 'run', 'm.onnx', '--compare', 'data')
 
 
 class Suite(RunTest):

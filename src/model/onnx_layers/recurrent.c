@@ -15,6 +15,7 @@ struct layer {
     int gates;
     int64_t steps, batch, inputs, units;
     bool is_back, resets_behind; /* linear_before_reset */
+    bool is_relu;                /* an RNN's function, in place of tanh */
     value x;                     /* [steps, batch, inputs] */
     value w, r, b[2], p[3];      /* weights turned: [inputs, gates units] */
     bool has_bias, has_peep;
@@ -94,22 +95,31 @@ static enum lk_status first_state(draft *d, const struct layer *l, int index, in
 
 /* --- functions --------------------------------------------------------------------------- */
 
-/* Functions of gates that the node may name; the standard ones, in turn, where it does not. */
-static enum lk_status activate(draft *d, const char *standard, value *x)
+static enum lk_status activate(draft *d, const char *function, value *x)
 {
-    return lk_whole_apply(d, standard, "", x, x);
+    return lk_whole_apply(d, function, "", x, x);
 }
 
-static enum lk_status check_functions(draft *d)
+/* Functions are the standard ones, in turn, if the node names them; of an RNN also relu. */
+static enum lk_status check_functions(draft *d, struct layer *l, int ways)
 {
+    static const char *const standard[][3] = {
+        [RNN] = {"Tanh"}, [GRU] = {"Sigmoid", "Tanh"}, [LSTM] = {"Sigmoid", "Tanh", "Tanh"}};
+    static const int count[] = {[RNN] = 1, [GRU] = 2, [LSTM] = 3};
+    const struct lk_onnx_attribute *said = lk_onnx_find_attribute(d->node, "activations");
     int64_t couples;
     LK_TRY(lk_onnx_say_integer(d, "input_forget", 0, &couples));
-    if (couples || lk_onnx_find_attribute(d->node, "activations") ||
-        lk_onnx_find_attribute(d->node, "activation_alpha") ||
+    if (couples || lk_onnx_find_attribute(d->node, "activation_alpha") ||
         lk_onnx_find_attribute(d->node, "activation_beta") ||
-        lk_onnx_find_attribute(d->node, "clip"))
+        lk_onnx_find_attribute(d->node, "clip") ||
+        (said && (!said->texts || said->count != ways * count[l->kind])))
         return lk_onnx_fail(d, "other functions than the standard ones, or 'clip', are not "
                                "supported");
+    l->is_relu = said && l->kind == RNN && strcmp(said->texts[0], "Relu") == 0;
+    for (int i = 0; said && i < said->count; i++)
+        if (strcmp(said->texts[i],
+                   l->is_relu ? "Relu" : standard[l->kind][i % count[l->kind]]) != 0)
+            return lk_onnx_fail(d, "its function '%.40s' is not supported", said->texts[i]);
     return LK_OK;
 }
 
@@ -126,9 +136,8 @@ static enum lk_status affine(draft *d, const value *x, const value *w, const val
 static enum lk_status step_rnn(draft *d, struct layer *l, const value *from_x,
                                const value *from_h, value *h)
 {
-    (void)l;
     LK_TRY(lk_whole_two(d, "sum", from_x, from_h, h));
-    return activate(d, "tanh", h);
+    return activate(d, l->is_relu ? "relu" : "tanh", h);
 }
 
 /* Gates update, reset, candidate. */
@@ -313,7 +322,6 @@ static enum lk_status read_layer(draft *d, struct layer *l, bool *is_batch_first
     const char *direction;
     int64_t layout, resets;
     static const int first[] = {1, 0, 2};
-    LK_TRY(check_functions(d));
     LK_TRY(lk_onnx_say_text(d, "direction", "forward", &direction));
     LK_TRY(lk_onnx_say_integer(d, "layout", 0, &layout));
     LK_TRY(lk_onnx_say_integer(d, "linear_before_reset", 0, &resets));
@@ -326,6 +334,7 @@ static enum lk_status read_layer(draft *d, struct layer *l, bool *is_batch_first
                                                                   : RNN,
                         .resets_behind = resets != 0};
     l->gates = l->kind == LSTM ? 4 : l->kind == GRU ? 3 : 1;
+    LK_TRY(check_functions(d, l, *ways));
     LK_TRY(lk_whole_input(d, 0, &l->x));
     LK_TRY(lk_onnx_constant(d, 4, &l->lengths));
     if (l->x.rank != 3)
@@ -335,6 +344,12 @@ static enum lk_status read_layer(draft *d, struct layer *l, bool *is_batch_first
     l->steps = l->x.dim[0];
     l->batch = l->x.dim[1];
     l->inputs = l->x.dim[2];
+    if (l->lengths && l->lengths->rank == 0) { /* steps of a loop */
+        if (lk_onnx_integer(l->lengths, 0) != l->steps)
+            return lk_onnx_fail(d, "a loop over some of %lld steps is not supported",
+                                (long long)l->steps);
+        l->lengths = NULL;
+    }
     if (l->steps > MOST_STEPS || (l->lengths && l->lengths->count != l->batch))
         return lk_onnx_fail(d, "more than %d steps, or lengths of another batch", MOST_STEPS);
     for (int64_t n = 0; l->lengths && n < l->batch; n++)

@@ -89,9 +89,9 @@ static enum lk_status make_constants(struct lk_loop *l, struct lk_onnx_tensor *c
     LK_TRY(turn(l, "R", l->gates == 3 ? l->carried.r : l->given.r, &constants[1]));
     LK_TRY(join_biases(l, &constants[2]));
     static const char *const roles[] = {"steps", "first", "second"};
-    const int64_t numbers[] = {l->steps, 0, 1}; /* the length of x; axes of directions */
+    const int64_t numbers[] = {l->steps, 0, 1}; /* the length of all x; axes of directions */
     for (int i = 0; i < 3; i++) {
-        constants[3 + i] = (struct lk_onnx_tensor){.rank = 1, .dim = {1}};
+        constants[3 + i] = (struct lk_onnx_tensor){.rank = i > 0, .dim = {1}};
         LK_TRY(new_tensor(l, roles[i], LK_ONNX_INT64, &constants[3 + i]));
         lk_onnx_put_integer(&constants[3 + i], 0, numbers[i]);
     }
