@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Models as PyTorch, Keras and TensorFlow export them, imported, computed and trained.
 
-onnx_imports.py make FOLDER NAME...             NAME.onnx, and an input NAME.x0.npy
-onnx_imports.py check LOCKSTEP FOLDER NAME...   import, and compare with onnxruntime
-onnx_imports.py train LOCKSTEP FOLDER NAME...   some steps of training: the loss falls
-onnx_imports.py steps LOCKSTEP FOLDER NAME...   weights after steps of SGD beside PyTorch's
+onnx_imports.py make FOLDER NAME...               NAME.onnx, and inputs NAME.x0.npy, ...
+onnx_imports.py check LOCKSTEP FOLDER NAME...     import, and compare with onnxruntime
+onnx_imports.py compute LOCKSTEP FOLDER NAME...   the same of lockstep run NAME.onnx
+onnx_imports.py train LOCKSTEP FOLDER NAME...     some steps of training: the loss falls
+onnx_imports.py steps LOCKSTEP FOLDER NAME...     weights after steps of SGD beside PyTorch's
 
 A name is MODEL:EXPORTER, where the exporter is torch (torch.onnx with TorchScript), norms (the
 same, which keeps batch norms apart), dynamo (torch.onnx with torch.export), keras (Keras 3's
-export) or tf2onnx; all: all of them. make needs PyTorch, torchvision and transformers, or
-TensorFlow, Keras and tf2onnx; the others onnx and onnxruntime, and steps PyTorch. It
-fails where one of the names does: check beyond a difference of 1e-3.
+export) or tf2onnx, each with -fixed behind it for a file that has the number of samples; all:
+all of them with an open number, fixed: with a fixed one. make needs what onnx_models.py says;
+the others onnx and onnxruntime, and steps PyTorch. It fails where one of the names does: check
+and compute beyond a difference of 1e-4 of the largest number.
 """
 import argparse
 import json
@@ -22,156 +24,17 @@ import time
 
 import numpy as np
 
-CNNS = {'resnet18': 64, 'resnet50': 64, 'mobilenet_v2': 64, 'mobilenet_v3_small': 64,
-        'efficientnet_b0': 64, 'densenet121': 64, 'inception_v3': 96, 'squeezenet1_1': 64,
-        'convnext_tiny': 64}
-TEXTS = 'lstm', 'gru', 'rnn', 'bilstm'
-TORCH = [*CNNS, 'vit_tiny', 'bert', *TEXTS]
-KERAS = ['keras_lstm', 'keras_gru', 'keras_rnn', 'keras_bilstm', 'keras_mobilenet',
-         'keras_resnet', 'keras_efficientnet', 'keras_densenet', 'keras_convnet']
-CLASSES, WORDS, LENGTH, BATCH = 10, 50, 12, 4
-MOST_APART = 1e-3
+import onnx_models
+from onnx_models import CLASSES, KERAS, PADDED, TORCH, WORDS
+
+MOST_APART = 1e-4
 
 
-def all_names():
-    return ([f'{m}:{e}' for e in ('torch', 'dynamo') for m in TORCH] +
-            [f'{m}:{e}' for e in ('keras', 'tf2onnx') for m in KERAS])
-
-
-# --- PyTorch ------------------------------------------------------------------------------
-
-def torch_text(kind):
-    import torch
-    from torch import nn
-
-    class Text(nn.Module):
-        def __init__(self):
-            super().__init__()
-            two = kind == 'bilstm'
-            layer = {'lstm': nn.LSTM, 'gru': nn.GRU, 'rnn': nn.RNN, 'bilstm': nn.LSTM}[kind]
-            self.table = nn.Embedding(WORDS, 16)
-            self.layer = layer(16, 32, batch_first=True, bidirectional=two)
-            self.top = nn.Linear(64 if two else 32, CLASSES)
-
-        def forward(self, tokens):
-            return self.top(self.layer(self.table(tokens))[0][:, -1])
-
-    return Text(), torch.randint(1, WORDS, (BATCH, LENGTH))
-
-
-def torch_model(name):
-    """The model, in training mode as it was made, and its input."""
-    import torch
-    import torchvision
-    torch.manual_seed(1)
-    if name in TEXTS:
-        return torch_text(name)
-    if name == 'vit_tiny':
-        model = torchvision.models.VisionTransformer(
-            image_size=64, patch_size=16, num_layers=12, num_heads=3, hidden_dim=192,
-            mlp_dim=768, num_classes=CLASSES)
-        torch.nn.init.normal_(model.heads.head.weight, std=0.05)
-        return model, torch.randn(BATCH, 3, 64, 64)
-    if name == 'bert':
-        import transformers
-        made = transformers.BertForSequenceClassification(transformers.BertConfig(
-            vocab_size=WORDS, hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
-            intermediate_size=128, max_position_embeddings=32, num_labels=CLASSES,
-            attn_implementation='eager'))
-
-        class Bert(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.bert = made
-
-            def forward(self, tokens):
-                return self.bert(input_ids=tokens).logits
-
-        return Bert(), torch.randint(1, WORDS, (BATCH, LENGTH))
-    more = {'init_weights': True, 'aux_logits': False} if name == 'inception_v3' else {}
-    model = getattr(torchvision.models, name)(num_classes=CLASSES, **more)
-    return model, torch.randn(BATCH, 3, CNNS[name], CNNS[name])
-
-
-def settle_norms(model, x):
-    """Averages of norms that are those of the data, so that values stay in a sensible range."""
-    import torch
-    if any(isinstance(m, torch.nn.BatchNorm2d) for m in model.modules()):
-        for m in model.modules():
-            if isinstance(m, torch.nn.BatchNorm2d):
-                m.momentum = None
-        model.train()
-        with torch.no_grad():
-            for _ in range(2):
-                model(torch.randn_like(x))
-    model.eval()
-
-
-def make_torch(folder, name, exporter):
-    import torch
-    model, x = torch_model(name)
-    settle_norms(model, x)
-    place = os.path.join(folder, f'{name}_{exporter}')
-    torch.save(model.state_dict(), os.path.join(folder, name + '.pt'))
-    names = {'input_names': ['x0'], 'output_names': ['y0']}
-    with torch.no_grad():
-        if exporter != 'dynamo':
-            kind = torch.onnx.TrainingMode
-            torch.onnx.export(model, (x,), place + '.onnx', dynamo=False, opset_version=17,
-                              training=kind.PRESERVE if exporter == 'norms' else kind.EVAL,
-                              dynamic_axes={'x0': {0: 'n'}, 'y0': {0: 'n'}}, **names)
-        else:
-            torch.onnx.export(model, (x,), place + '.onnx', dynamo=True,
-                              dynamic_shapes=({0: torch.export.Dim('n')},), **names)
-        np.save(place + '.x0.npy', x.numpy())
-
-
-# --- Keras --------------------------------------------------------------------------------
-
-def keras_model(name):
-    import keras
-    layers = keras.layers
-    keras.utils.set_random_seed(1)
-    kind = name.split('_')[1]
-    if kind in ('lstm', 'gru', 'rnn', 'bilstm'):
-        layer = {'lstm': layers.LSTM, 'gru': layers.GRU, 'rnn': layers.SimpleRNN,
-                 'bilstm': layers.LSTM}[kind](32)
-        layer = layers.Bidirectional(layer) if kind == 'bilstm' else layer
-        tokens = keras.Input((LENGTH,), dtype='int32')
-        y = layer(layers.Embedding(WORDS, 16)(tokens))
-        model = keras.Model(tokens, layers.Dense(CLASSES)(y))
-        return model, np.random.randint(1, WORDS, (BATCH, LENGTH)).astype(np.int32)
-    x = np.random.standard_normal((BATCH, 64, 64, 3)).astype(np.float32)
-    more = {'weights': None, 'classes': CLASSES, 'input_shape': (64, 64, 3)}
-    if kind == 'convnet':
-        model = keras.Sequential([
-            keras.Input((64, 64, 3)), layers.Conv2D(16, 3, strides=2, activation='relu'),
-            layers.BatchNormalization(), layers.MaxPooling2D(2),
-            layers.SeparableConv2D(32, 3, padding='same', activation='relu'),
-            layers.GlobalAveragePooling2D(), layers.Dropout(0.1),
-            layers.Dense(CLASSES, activation='softmax')])
-    else:
-        applications = keras.applications
-        model = {'mobilenet': applications.MobileNetV2, 'resnet': applications.ResNet50,
-                 'efficientnet': applications.EfficientNetB0,
-                 'densenet': applications.DenseNet121}[kind](**more)
-        x = x * 50 + 100 if kind == 'efficientnet' else x
-    return model, x
-
-
-def make_keras(folder, name, exporter):
-    model, x = keras_model(name)
-    model(x)
-    place = os.path.join(folder, f'{name}_{exporter}.onnx')
-    if exporter == 'keras':
-        model.export(place, format='onnx', verbose=False)
-    else:
-        import tensorflow as tf
-        import tf2onnx
-        spec = [tf.TensorSpec([None, *x.shape[1:]], tf.as_dtype(x.dtype), name='x0')]
-        tf2onnx.convert.from_function(tf.function(lambda x0: model(x0, training=False)), spec,
-                                      opset=17, output_path=place)
-    np.save(place[:-5] + '.x0.npy', x)
+def all_names(more=''):
+    """All but those that an exporter cannot write."""
+    return ([f'{m}:torch{more}' for m in TORCH if m != 'encoder_mask'] +
+            [f'{m}:dynamo{more}' for m in TORCH if m not in PADDED] +
+            [f'{m}:{e}{more}' for e in ('keras', 'tf2onnx') for m in KERAS])
 
 
 # --- beside onnxruntime -------------------------------------------------------------------
@@ -197,35 +60,64 @@ def import_model(program, folder, file):
     return to
 
 
-def check(program, folder, file):
-    """(layers, the largest difference relative to the largest value, seconds of the import)"""
+def expected_of(folder, file):
+    """The inputs as onnxruntime takes them, by their names, and its first output."""
     import onnxruntime
-    begin = time.time()
-    to = import_model(program, folder, file)
-    seconds = time.time() - begin
-    x = np.load(os.path.join(folder, file + '.x0.npy'))
     session = onnxruntime.InferenceSession(os.path.join(folder, file + '.onnx'),
                                            providers=['CPUExecutionProvider'])
-    first = session.get_inputs()[0]
-    given = x.astype(np.int64 if 'int64' in first.type else
-                     np.int32 if 'int32' in first.type else np.float32)
-    expected = session.run(None, {first.name: given})[0]
-    (name, _, _), = inputs_of(to)
-    is_first = x.ndim == 4 and x.shape[1] == 3
-    ours = np.ascontiguousarray(x.transpose(0, 2, 3, 1) if is_first else x)
-    ours = ours.astype(np.int32) if ours.dtype.kind == 'i' else ours
-    np.save(os.path.join(to, 'x.npy'), ours)
-    said = run(program, 'run', to, '--input', f'{name}={to}/x.npy', '--output', to + '/values',
-               '--force')
-    found = np.load(re.search(r'^(.*\.npy) ', said, re.M)[1])
-    with open(os.path.join(to, 'model.yaml'), encoding='utf-8') as text:
-        layers = len(re.findall(r'^ *- \{name', text.read(), re.M))
+    types = {'tensor(int64)': np.int64, 'tensor(int32)': np.int32, 'tensor(bool)': bool}
+    given = {each.name: np.load(os.path.join(folder, f'{file}.x{i}.npy')).astype(
+        types.get(each.type, np.float32)) for i, each in enumerate(session.get_inputs())}
+    return given, session.run(None, given)[0]
+
+
+def computed(program, to, what, given):
+    """The first output that lockstep run writes."""
+    run(program, 'run', what, *given, '--output', to + '/values', '--force', '--math', 'strict')
+    found, = os.listdir(to + '/values')
+    return np.load(f'{to}/values/{found}')
+
+
+def difference(found, expected):
+    """The largest one, as a part of the largest number."""
     if found.shape != expected.shape:
         raise RuntimeError(f'shape {found.shape}, expected {expected.shape}')
     apart = float(abs(found - expected).max() / abs(expected).max())
     if not apart <= MOST_APART:
         raise RuntimeError(f'difference {apart:.1e}, expected at most {MOST_APART}')
-    return layers, apart, seconds
+    return apart
+
+
+def check(program, folder, file):
+    """(layers, the largest difference relative to the largest value, seconds of the import)"""
+    begin = time.time()
+    to = import_model(program, folder, file)
+    seconds = time.time() - begin
+    arrays, expected = expected_of(folder, file)
+    given = []
+    for (name, _, kind), x in zip(inputs_of(to), arrays.values(), strict=True):
+        is_first = x.ndim == 4 and x.shape[1] == 3
+        x = np.ascontiguousarray(x.transpose(0, 2, 3, 1) if is_first else x)
+        np.save(f'{to}/{name}.npy', x.astype(np.int32 if kind == 'int32' else np.float32))
+        given += ['--input', f'{name}={to}/{name}.npy']
+    found = computed(program, to, to, given)
+    with open(os.path.join(to, 'model.yaml'), encoding='utf-8') as text:
+        layers = len(re.findall(r'^ *- \{name', text.read(), re.M))
+    return layers, difference(found, expected), seconds
+
+
+def compute(program, folder, file):
+    """(the largest difference, seconds)"""
+    to = os.path.join(folder, file + '.computed')
+    os.makedirs(to, exist_ok=True)
+    arrays, expected = expected_of(folder, file)
+    given = []
+    for i, (name, x) in enumerate(arrays.items()):
+        np.save(f'{to}/x{i}.npy', x)
+        given += ['--input', f'{name}={to}/x{i}.npy']
+    begin = time.time()
+    found = computed(program, to, os.path.join(folder, file + '.onnx'), given)
+    return difference(found, expected), time.time() - begin
 
 
 # --- training -----------------------------------------------------------------------------
@@ -298,7 +190,7 @@ def peer_of(folder, name, exporter):
     """PyTorch's model as it was exported: convolutions have taken in their norms, unless the
     exporter was asked to keep them."""
     import torch
-    model, _ = torch_model(name)
+    model, _ = onnx_models.torch_model(name)
     model.load_state_dict(torch.load(os.path.join(folder, name + '.pt')))
     model.eval()
     if exporter == 'norms':
@@ -360,29 +252,33 @@ def steps(program, folder, file):
     return f'not compared: {", ".join(missing) or "none"}'
 
 
+def do(what, program, folder, model, exporter):
+    """What it says of the model."""
+    file = f'{model}_{exporter}'
+    if what == 'make':
+        onnx_models.make(folder, model, exporter)
+        return 'made'
+    if what == 'check':
+        return 'layers %d, difference %.1e, import %.1f s' % check(program, folder, file)
+    if what == 'compute':
+        return 'difference %.1e, %.1f s' % compute(program, folder, file)
+    if what == 'steps':
+        return steps(program, folder, file)
+    return 'loss %.3f -> %.3f' % train(program, folder, file)
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument('what', choices=['make', 'check', 'train', 'steps'])
+    parser.add_argument('what', choices=['make', 'check', 'compute', 'train', 'steps'])
     parser.add_argument('rest', nargs='+')
     asked = parser.parse_args()
     program = os.path.abspath(asked.rest.pop(0)) if asked.what != 'make' else None
     folder, *names = asked.rest
-    names = all_names() if names == ['all'] else names
+    names = {'all': all_names(), 'fixed': all_names('-fixed')}.get(names[0], names)
     failed = 0
     for name in names:
-        model, exporter = name.split(':')
-        file = f'{model}_{exporter}'
         try:
-            if asked.what == 'make':
-                (make_torch if model in TORCH else make_keras)(folder, model, exporter)
-                said = 'made'
-            elif asked.what == 'check':
-                said = ('layers %d, difference %.1e, import %.1f s' %
-                        check(program, folder, file))
-            elif asked.what == 'steps':
-                said = steps(program, folder, file)
-            else:
-                said = 'loss %.3f -> %.3f' % train(program, folder, file)
+            said = do(asked.what, program, folder, *name.split(':'))
         except Exception as error:  # pylint: disable=broad-except
             said = f'{type(error).__name__}: {str(error)[-500:]}'
             failed += 1
