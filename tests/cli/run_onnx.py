@@ -111,6 +111,16 @@ class Compares(RunTest):
                   make.constant('s', [4096, 2048]))
         self.compare()
 
+    def test_one_matrix_for_many(self):
+        """Repeated for each it would be larger than any array may be."""
+        value = make.message((5, make.message((1, 'value'), (20, 4), (5, tensor([1], [0.5])))))
+        rows = [v for i in range(9) for v in [i, 2] + [0] * 1398]
+        self.case([make.node('ConstantOfShape', ['s'], ['w']) + value,
+                   make.node('MatMul', ['x', 'w'], ['y'])], [([3, 3, 1, 1400], rows)],
+                  [([3, 3, 1, 1400], [i / 2 + 1 for i in range(9) for _ in range(1400)])],
+                  make.constant('s', [1, 1400, 1400]))
+        self.compare()
+
     def test_files_that_lie(self):
         node = make.node('Relu', ['x'], ['y'])
         self.case([node], [([2], [1, 2])], [([2], [1, 2])])

@@ -159,6 +159,22 @@ enum lk_status lk_whole_axes(draft *d, const char *name, int index, int rank, un
 
 /* --- products ---------------------------------------------------------------------------- */
 
+/* One matrix for all rows of a: they are the rows of a single product. */
+static enum lk_status multiply_rows(draft *d, const value *a, const value *b, value *made)
+{
+    value x = *a, matrix = *b;
+    int64_t dim[LK_ONNX_AXES], rows = 1;
+    const int rank = a->rank; /* a may be what is made */
+    memcpy(dim, a->dim, sizeof dim);
+    dim[a->rank - 1] = b->dim[b->rank - 1];
+    for (int i = 0; i < a->rank - 1; i++)
+        rows *= a->dim[i];
+    LK_TRY(lk_whole_reshape(d, &x, 2, (const int64_t[]){rows, a->dim[a->rank - 1]}));
+    LK_TRY(lk_whole_reshape(d, &matrix, 2, b->dim + b->rank - 2));
+    LK_TRY(lk_whole_matmul(d, &x, &matrix, made));
+    return lk_whole_reshape(d, made, rank, dim);
+}
+
 enum lk_status lk_whole_matmul(draft *d, const value *a, const value *b, value *made)
 {
     value x[2] = {*a, *b}, heads[2] = {*a, *b};
@@ -169,6 +185,11 @@ enum lk_status lk_whole_matmul(draft *d, const value *a, const value *b, value *
         return lk_onnx_fail(d, "matrices that do not go together");
     const int64_t rows = a->dim[a->rank - 2], inner = a->dim[a->rank - 1];
     const int64_t columns = b->dim[b->rank - 1];
+    bool is_one = a->rank > 2 && b->rank <= a->rank;
+    for (int i = 0; i < b->rank - 2; i++)
+        is_one &= b->dim[i] == 1;
+    if (is_one)
+        return multiply_rows(d, a, b, made);
     for (int i = 0; i < 2; i++)
         heads[i].rank -= 2;
     LK_TRY(common_shape(d, 2, heads, &rank, dim));
