@@ -37,6 +37,14 @@ typedef PASTE(int, VECTOR) I;
 typedef PASTE(uchar, VECTOR) B;
 #define TO_B(x) PASTE(convert_uchar, VECTOR)(x)
 #endif
+/* The bits of floats as an I, and back. */
+#if VECTOR == 1
+#define BITS(x) as_int(x)
+#define OF_BITS(x) as_float(x)
+#else
+#define BITS(x) PASTE(as_int, VECTOR)(x)
+#define OF_BITS(x) PASTE(as_float, VECTOR)(x)
+#endif
 
 /* How activations and their gradients are stored: as reals, or (STORED_BYTES 2) as halves. An
  * array of S has as many elements as one of V. p points to an S in global memory, to a `stored`

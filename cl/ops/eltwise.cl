@@ -37,7 +37,7 @@ INLINE V decay(V x)
     p = FMA(r, p, (V)(1.66666667e-1f));
     p = FMA(r, p, (V)(0.5f));
     p = FMA(r * r, p, r);
-    const V power = PASTE(as_float, VECTOR)((TO_I(n) + 127) << 23);
+    const V power = OF_BITS((TO_I(n) + 127) << 23);
     return FMA(power, p, power - ONE);
 }
 

@@ -33,12 +33,11 @@
  * -D: DIM, VALUES: numbers of a head in q and k, in v. ROWS queries or keys are computed at
  * once, with AT_ONCE others; a work-group computes SETS of ROWS, one after another with every
  * block that it walks. ROWS: 1, 2 or 4; on GPUs ROWS and SETS are 1. BLOCK: a multiple of 4,
- * and at least SETS ROWS. UNROLLED: numbers of a
- * row that a loop takes at once. CAUSAL: query t sees keys 0 .. t. LENGTHS: there are some.
- * SELF: queries and keys are the same time steps. SLICES, KEY_SLICES: the results of a head are
- * computed in so many slices (attention_keys: KEY_SLICES), each by a work-group of its own,
- * which computes all scores too: a GPU's registers hold no more sums.
- * DROP: weights are dropped.
+ * and at least SETS ROWS. UNROLLED: numbers of a row that a loop takes at once. CAUSAL: query t
+ * sees keys 0 .. t. LENGTHS: there are some. SELF: queries and keys are the same time steps.
+ * SLICES, KEY_SLICES: the results of a head are computed in so many slices (attention_keys:
+ * KEY_SLICES), each by a work-group of its own, which computes all scores too: a GPU's
+ * registers hold no more sums. DROP: weights are dropped.
  *
  * Group ids: 0: SETS ROWS queries (attention_keys: keys); 1: slices of a head; 2: tile.
  * Work-items: PARTS of a tile.

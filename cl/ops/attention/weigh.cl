@@ -8,13 +8,6 @@
  * a whole number and leaves it in the low bits: PoCL makes ten instructions of rint().
  * source: Moshier, Cephes */
 #if REAL_BYTES == 4
-#if VECTOR == 1
-#define BITS(x) as_int(x)
-#define OF_BITS(x) as_float(x)
-#else
-#define BITS(x) PASTE(as_int, VECTOR)(x)
-#define OF_BITS(x) PASTE(as_float, VECTOR)(x)
-#endif
 INLINE V power(V x)
 {
     const float rounder = 12582912.0f;

@@ -33,7 +33,7 @@ struct powers {
  * step squares the error of the first guess, which the exponent gives to 4 percent. */
 INLINE struct powers powers_of(V s, real beta)
 {
-    V root = PASTE(as_float, VECTOR)(0x4F58CAE4 - (PASTE(as_int, VECTOR)(s) >> 2));
+    V root = OF_BITS(0x4F58CAE4 - (BITS(s) >> 2));
     UNROLL for (int i = 0; i < 3; i++)
     {
         const V square = root * root;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_INPUTS = 64, MOST_OUTPUTS = 64 };
+enum { MOST_INPUTS = LK_SAMPLES_INPUTS, MOST_OUTPUTS = 64 };
 
 /* --- trying ------------------------------------------------------------------------------ */
 

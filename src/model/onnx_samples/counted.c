@@ -9,8 +9,6 @@
 #include "model/onnx/fold.h"
 #include <string.h>
 
-enum { MOST_INPUTS = 64 };
-
 static bool is_counted(const value *x)
 {
     return x && x->constant && x->next;
@@ -171,8 +169,9 @@ static bool are_own(const value *index, int64_t share, int64_t length)
 {
     for (int64_t i = 0; i < index->constant->count; i++) {
         const int64_t place = lk_onnx_integer(index->constant, i);
-        const int64_t more = lk_onnx_integer(index->next, i) - place;
-        if (i % length == 0 ? more != share || place < 0 : more != 0)
+        int64_t more;
+        if (__builtin_sub_overflow(lk_onnx_integer(index->next, i), place, &more) ||
+            (i % length == 0 ? more != share || place < 0 : more != 0))
             return false;
     }
     return true;
@@ -277,7 +276,7 @@ enum lk_status lk_onnx_fold_counted(draft *d, bool *done)
     *done = true;
     if (is_shape)
         return fold_shape(d);
-    if (!is_known || is_uneven || !kind || d->node->input_count > MOST_INPUTS)
+    if (!is_known || is_uneven || !kind || d->node->input_count > LK_SAMPLES_INPUTS)
         return refuse(d);
     return fold_twice(d, kind);
 }

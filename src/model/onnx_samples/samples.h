@@ -12,6 +12,8 @@
 typedef struct lk_onnx_value value;
 typedef struct lk_onnx_draft draft;
 
+enum { LK_SAMPLES_INPUTS = 64 }; /* that a node may have */
+
 /* --- view.c ------------------------------------------------------------------------------ */
 
 bool lk_samples_is_in(const value *x); /* computed, and another one for each sample */

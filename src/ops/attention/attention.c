@@ -232,17 +232,6 @@ static enum lk_status announce(const struct lk_op_setup *setup, const struct for
     return LK_OK;
 }
 
-/* Of the sums of attention_all. */
-static size_t sums_bytes(const struct lk_op_setup *setup, const struct form *f)
-{
-    const struct options *o = setup->options;
-    const struct state *s = setup->state;
-    const struct lk_tiling *t = &setup->tiling;
-    const int64_t queries = lk_divide_up(f->queries, s->rows) * s->rows;
-    return (size_t)(t->tiles * o->heads * queries * f->dim * t->lanes) *
-           lk_dtype_bytes(setup->real);
-}
-
 static enum lk_status prepare(struct lk_op_setup *setup)
 {
     const struct options *o = setup->options;
@@ -264,7 +253,11 @@ static enum lk_status prepare(struct lk_op_setup *setup)
             lk_dtype_bytes(lk_op_stored(setup));
     if (setup->training) {
         setup->saved_bytes = 2 * each;
-        setup->workspace_bytes = each + (s->all ? sums_bytes(setup, &f) : 0);
+        setup->workspace_bytes = each;
+        if (s->all) /* sums of whole sets of queries */
+            setup->workspace_bytes +=
+                each / (size_t)f.queries *
+                (size_t)(lk_divide_up(f.queries, s->rows) * s->rows * f.dim);
     }
     return LK_OK;
 }
