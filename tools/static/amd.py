@@ -11,6 +11,7 @@ CHIPS = {
     "gfx1030": "amdgcn-mesa-mesa3d",
     "gfx1100": "amdgcn-mesa-mesa3d",
 }
+FEW = ("gfx90a", "gfx1100")
 WAITS = ("s_waitcnt", "s_nop", "s_delay_alu", "s_clause")
 
 
@@ -42,10 +43,10 @@ def number(text, name):
     return int(found[1]) if found else 0
 
 
-def measure(job, folder):
+def measure(job, folder, chips):
     return [
         result
-        for chip in CHIPS
+        for chip in chips
         if job.has(bitcode(job, chip))
         for result in compile_for(job, folder, chip)
     ]

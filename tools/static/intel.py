@@ -5,6 +5,7 @@ import struct
 from toolbox import Result, find_tool, run
 
 CHIPS = ["skl", "tgllp", "dg2"]
+FEW = ["dg2"]
 LOCAL, SCRATCH, ENVIRONMENT = 15, 18, 23  # patch tokens
 
 
@@ -25,8 +26,8 @@ def describe(shown, kernel):
             "note": f"SIMD{tokens[ENVIRONMENT][3]}", "size": int(size[1])}  # fmt: skip
 
 
-def measure(job, folder):
-    return [result for chip in CHIPS for result in compile_for(job, folder / chip, chip)]
+def measure(job, folder, chips):
+    return [result for chip in chips for result in compile_for(job, folder / chip, chip)]
 
 
 def compile_for(job, folder, chip):

@@ -5,6 +5,7 @@ from loops import Instruction, main_loop
 from toolbox import Result, find_tool, run
 
 CHIPS = {"sm_80": 164 * 1024, "sm_90": 228 * 1024}  # local memory of a compute unit, bytes
+FEW = ["sm_90"]
 PTX = ["-target", "nvptx64--nvidiacl", "-Xclang", "-target-cpu", "-Xclang", "sm_80", "-Xclang",
        "-target-feature", "-Xclang", "+ptx70"]  # fmt: skip
 SASS = re.compile(r"\s*/\*[0-9a-f]+\*/\s+(?:\{\s*)?(@!?U?P\w+\s+)?([A-Z][\w.]*)(.*?);")
@@ -60,7 +61,7 @@ def occupancy(registers, items, local, chip):
     return groups, groups * warps / 4
 
 
-def measure(job, folder):
+def measure(job, folder, chips):
     """A Result for each chip and kernel."""
     text = folder / "kernel.ptx"
     said = job.clang(PTX, BITCODE, ["-DFP_FAST_FMAF=1"], text)
@@ -71,7 +72,7 @@ def measure(job, folder):
             Result("nvidia", "PTX", job, kernel, share=ptx_share(text, kernel), note="PTX only")
             for kernel in kernels_of(job, text)
         ]
-    return [result for chip in CHIPS for result in assemble(job, folder, text, chip)]
+    return [result for chip in chips for result in assemble(job, folder, text, chip)]
 
 
 def kernels_of(job, text):
