@@ -39,7 +39,7 @@ struct lk_bench_options {
     int64_t batch;    /* samples; usual: what each set or model is known for */
     double seconds;   /* that an operation (0.4) or model (6) is measured for, about */
     const char *math; /* algorithms that may run: "strict", "normal", "fast"; usual: normal */
-    const char *precision, *tiles;      /* of models: as settings; usual: float, batch */
+    const char *precision, *tiles;      /* of models: as settings; usual: float, auto */
     const struct lk_settings *settings; /* to open a model with; NULL: none */
 };
 

@@ -107,9 +107,10 @@ static enum lk_status create_choices(struct run *run, const char *name)
     return LK_OK;
 }
 
-/* Precision and tiles, as a run would take them. */
-static enum lk_status read_options(const struct lk_bench_options *options,
-                                   struct lk_loss_scale *scale, bool *has_planes)
+/* Precision and tiles, as a run would take them; whether the model must be in plane tiles. */
+static enum lk_status read_options(const struct lk_bench_options *options, struct run *run,
+                                   struct lk_loss_scale *scale, bool *asks_planes,
+                                   bool *must_have_planes)
 {
     struct lk_settings *settings = NULL;
     enum lk_status status;
@@ -118,8 +119,10 @@ static enum lk_status read_options(const struct lk_bench_options *options,
         LK_TRY_OUT(lk_settings_set(settings, "precision", options->precision));
     if (options->tiles)
         LK_TRY_OUT(lk_settings_set(settings, "tiles", options->tiles));
+    settings->batch_size = run->batch;
     *scale = lk_settings_loss_scale(settings);
-    *has_planes = settings->tiles == LK_TRAIN_PLANE_TILES;
+    *asks_planes = lk_settings_ask_planes(settings, run->model, lk_shards_choose(run->batch));
+    *must_have_planes = settings->tiles == LK_TRAIN_PLANE_TILES;
 out:
     lk_settings_destroy(settings);
     return status;
@@ -130,10 +133,10 @@ static enum lk_status open_stepper(struct run *run, const char *name,
 {
     struct lk_node *labels, *loss;
     struct lk_loss_scale loss_scale;
-    bool has_planes;
-    LK_TRY(read_options(options, &loss_scale, &has_planes));
+    bool asks_planes, must_have_planes;
     LK_TRY(options->settings ? lk_settings_open_model(options->settings, &run->model)
                              : lk_model_open(name, NULL, &run->model));
+    LK_TRY(read_options(options, run, &loss_scale, &asks_planes, &must_have_planes));
     LK_TRY(lk_model_add_loss(run->model, &labels, &loss));
     LK_TRY(create_choices(run, options->math));
     const struct lk_stepper_config config = {.device = run->device,
@@ -146,9 +149,9 @@ static enum lk_status open_stepper(struct run *run, const char *name,
                                              .optimizer = "adam",
                                              .choices = run->choices,
                                              .lists_rows = true,
-                                             .few_samples = has_planes};
+                                             .few_samples = asks_planes};
     LK_TRY(lk_stepper_create(&config, &run->stepper));
-    if (has_planes && !lk_replica_has_planes(lk_stepper_replica(run->stepper)))
+    if (must_have_planes && !lk_replica_has_planes(lk_stepper_replica(run->stepper)))
         return lk_fail(LK_E_UNSUPPORTED, "%s does not train in plane tiles here", name);
     LK_TRY(lk_stepper_build(run->stepper));
     for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)

@@ -77,6 +77,17 @@ const char *lk_model_name(const struct lk_model *model)
 
 enum { ADAM_ARRAYS = 2, SUMS = 1 }; /* both moments; the gradient summed over shards */
 
+bool lk_model_trains_planes(struct lk_model *model, int64_t batch, int shards)
+{
+    const struct lk_node *node;
+    for (int i = 0; (node = lk_graph_node(model->graph, i)); i++) {
+        const struct lk_node_info info = lk_node_info(node);
+        if (info.parameters > 0 && !info.is_trainable)
+            return false;
+    }
+    return lk_divide_up(batch, shards) <= LK_FEW_TRAINED;
+}
+
 enum lk_status lk_model_config(struct lk_model *model, enum lk_memory_use use,
                                struct lk_replica_config *config)
 {
@@ -89,6 +100,8 @@ enum lk_status lk_model_config(struct lk_model *model, enum lk_memory_use use,
     config->list_shards = config->training ? config->shards : 0;
     config->real = LK_F32;
     config->stores_half = use == LK_MEMORY_TRAINING_MIXED;
+    config->few_samples =
+        config->training && lk_model_trains_planes(model, config->batch, config->shards);
     config->optimizer_arrays = config->training ? ADAM_ARRAYS : 0;
     config->gradient_sums = config->training ? SUMS : 0;
     if (loss)

@@ -68,6 +68,11 @@ struct lk_replica_config;
 LK_MUST_CHECK enum lk_status lk_model_config(struct lk_model *model, enum lk_memory_use use,
                                              struct lk_replica_config *config);
 
+/* Whether it is trained in plane tiles (tensor/tensor.h), where devices and operations can, if
+ * nobody says otherwise: with few samples of a shard, unless a part is frozen, since the bits
+ * are to be those of training with that part computed once (graph/cut.c). */
+bool lk_model_trains_planes(struct lk_model *model, int64_t batch, int shards);
+
 struct lk_replica_bytes;
 struct lk_memory lk_memory_of(const struct lk_replica_bytes *bytes);
 

@@ -44,8 +44,9 @@ struct lk_tiling {
  */
 struct lk_tiling lk_tiling_make(const struct lk_device_info *info, int64_t batch, int shards);
 
-/* The plane tiles of up to `batch` samples, and up to how many samples programs take them. */
-enum { LK_FEW_SAMPLES = 8 };
+/* The plane tiles of up to `batch` samples, and up to how many samples programs take them; in
+ * training, of a shard. */
+enum { LK_FEW_SAMPLES = 8, LK_FEW_TRAINED = 4 };
 struct lk_tiling lk_tiling_make_planes(const struct lk_device_info *info, int64_t batch,
                                        int shards);
 

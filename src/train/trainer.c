@@ -63,16 +63,11 @@ static enum lk_status check_modes(const struct lk_trainer *trainer)
 
 /* What trains in no plane tiles anywhere is refused; devices and models of which that is true
  * are told of when training begins. */
-static enum lk_status check_tiles(const struct lk_trainer *trainer, int places)
+static enum lk_status check_tiles(const struct lk_trainer *trainer)
 {
     const struct lk_settings *s = trainer->settings;
     if (s->tiles != LK_TRAIN_PLANE_TILES)
         return LK_OK;
-    if (places > 1)
-        return lk_fail(LK_E_ARGUMENT,
-                       "tiles planes is for devices that each compute the whole model, found a "
-                       "group of %d",
-                       places);
     if (s->precision == LK_PRECISION_MIXED)
         return lk_fail(LK_E_ARGUMENT, "tiles planes is for --precision float");
     if (trainer->features.is_on)
@@ -91,7 +86,8 @@ static enum lk_status create_team(struct lk_trainer *trainer)
     LK_TRY(lk_memory_limit_parse(s->memory_limit, &memory_limit));
     lk_settings_split_optimizer(s, kind, &options);
     trainer->shards = s->shards ? (int)s->shards : lk_shards_choose(s->batch_size);
-    LK_TRY(check_tiles(trainer, places));
+    trainer->asks_planes = lk_settings_ask_planes(s, trainer->model, trainer->shards);
+    LK_TRY(check_tiles(trainer));
     const struct lk_team_config config = {
         .devices = s->device,
         .places = places,
@@ -113,7 +109,7 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .choices = trainer->choices,
         .part = trainer->features.is_on ? LK_PART_HEAD : LK_PART_ALL,
         .recompute = (enum lk_recompute_mode)s->recompute,
-        .few_samples = s->tiles == LK_TRAIN_PLANE_TILES,
+        .few_samples = trainer->asks_planes,
         .memory_limit = memory_limit,
         .check_every = s->check_every,
         .is_async = s->mode == LK_TRAIN_ASYNC,

@@ -80,6 +80,7 @@ struct lk_trainer {
     char why_stopped[512]; /* "": by a signal */
     double rate;
     int shards;
+    bool asks_planes; /* lk_settings_ask_planes() */
     char data_sum[LK_SHA256_TEXT]; /* of the training data */
 
     int64_t steps_per_epoch, total_steps;

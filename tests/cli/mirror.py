@@ -112,22 +112,35 @@ class Mirror(ProgramTest):
         self.assertEqual(self.bits('part', *more, '--device', '0/2'), one)
         self.assertNotIn('differ', self.stderr)
 
+    def has_planes(self, run):
+        with open(self.path(f'{run}/env.json'), encoding='utf-8') as file:
+            return json.load(file)['plane_tiles']
+
     def test_few_samples_of_a_shard(self):
         """Images in plane tiles: whoever computes a shard, also one that is not full, and a run
         that goes on."""
         self.put('net.yaml', ARRANGED)
-        more = '--batch-size', '8', '--shards', '4', '--set', 'tiles=planes'
+        more = '--batch-size', '8', '--shards', '4'
         one = self.bits('one', *more, '--steps', '131')
-        with open(self.path('one/env.json'), encoding='utf-8') as file:
-            self.assertTrue(json.load(file)['plane_tiles'])
+        self.assertTrue(self.has_planes('one'))
         self.assertEqual(self.bits('three', *more, '--steps', '131', '--device', '0*3'), one)
         self.bits('parts', *more, '--steps', '64')
         self.assertEqual(
             self.bits('parts', *more, '--steps', '131', '--device', '0/2'), one)
         self.assertNotIn('differ', self.stderr)
-        self.bits('many', '--steps', '1')
-        with open(self.path('many/env.json'), encoding='utf-8') as file:
-            self.assertFalse(json.load(file)['plane_tiles'])
+        asked = self.bits('asked', *more, '--steps', '131', '--set', 'tiles=planes')
+        self.assertEqual(asked, one)
+
+    def test_which_lie_in_plane_tiles(self):
+        """Up to four samples of a shard, where nothing is frozen and no halves are stored."""
+        self.put('net.yaml', ARRANGED)
+        for has, batch, shards, *more in (
+                (True, 4, 1), (False, 5, 1), (True, 15, 4), (False, 17, 4),
+                (False, 4, 1, '--set', 'tiles=batch'), (True, 8, 1, '--set', 'tiles=planes'),
+                (False, 4, 1, '--precision', 'mixed'), (False, 4, 1, '--train-last', '1')):
+            self.bits('run', '--fresh', '--steps', '1', '--batch-size', str(batch), '--shards',
+                      str(shards), *more)
+            self.assertEqual(self.has_planes('run'), has, (batch, shards, more))
 
     def test_refuses_plane_tiles_by_name(self):
         self.put('net.yaml', ARRANGED)
@@ -137,7 +150,7 @@ class Mirror(ProgramTest):
                      'batch')
         self.refused(2, 'for --precision float', *train, 'tiles=planes', '--precision', 'mixed',
                      '--run', 'half')
-        self.refused(2, "'tiles': 'rows' is none of batch, planes", *train, 'tiles=rows',
+        self.refused(2, "'tiles': 'rows' is none of auto, batch, planes", *train, 'tiles=rows',
                      '--run', 'rows')
 
     def test_text(self):

@@ -89,6 +89,19 @@ class Places(ProgramTest):
                 self.assertEqual(self.bits(place, *options, '--device', '0*2', '--place',
                                            place, model='branches.yaml'), one, (place, more))
 
+    def test_few_samples(self):
+        """Images of few samples of a shard lie in plane tiles, and cross so."""
+        few = '--fresh', '--steps', '9', '--batch-size', '28'
+        cases = {'net.yaml': ('front=0,back=1', 'front=1,back=0', 'auto'),
+                 'branches.yaml': ('left=0,right=1', 'left=1,right=0', 'auto')}
+        for model, places in cases.items():
+            one = self.bits('one', *few, '--device', '0', '--place', 'off', model=model)
+            with open(self.path('one/env.json'), encoding='utf-8') as file:
+                self.assertTrue(json.load(file)['plane_tiles'])
+            for place in places:
+                self.assertEqual(self.bits('two', *few, '--device', '0*2', '--place', place,
+                                           model=model), one, (model, place))
+
     def test_sums_over_places(self):
         """The norm of a gradient and penalties are sums over the parameters of all places."""
         penalized = NET.replace('{filters: 8, kernel: 3}', '{filters: 8, kernel: 3}, l2: 0.01')

@@ -299,7 +299,9 @@ static void check_gates(const struct trial *like, struct lk_device *device, enum
         free(t.in.dy);
 }
 
-/* How an operation divides its work may follow from the cores, and its bits must not. */
+/* How an operation divides its work may follow from the cores, and its bits must not: always
+ * seen of attention, which is divided in two ways, of others in suite slow, as their kernels
+ * are compiled anew. */
 static void check_cores(struct trial *t, struct lk_device *device, enum lk_dtype real,
                         struct rig_wants wants, const struct rig_arrays *got)
 {
@@ -339,7 +341,8 @@ static bool check_configuration(struct trial *t, const struct configuration *at)
         check_gates(t, device, at->real, &got);
     if (more && devices[PART_OF_CPU])
         run_again(t, devices[PART_OF_CPU], at->real, all, "on a part of the device", &got);
-    if (more && at->device == CPU_16)
+    const bool is_attention = strcmp(t->op->name, "attention") == 0;
+    if (more && at->device == CPU_16 && (is_attention || once_all_are_asked()))
         check_cores(t, device, at->real, all, &got);
     if (more && t->training) {
         const struct rig_wants no_dx = {true, false, true}, no_dw = {true, true, false};

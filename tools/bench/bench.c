@@ -479,7 +479,7 @@ static const struct option options[] = {
     {"precision", "float|mixed", "of models: mixed keeps activations as halves (float)"},
     {"set", "KEY=VALUE", "of a model: input=[96,96,3], classes=6, or one of its parameters"},
     {"size", "MB", "averaging: gradients of a replica; default 100, in 5 times the memory"},
-    {"tiles", "batch|planes", "of models; planes: vectors hold pixels of one sample (batch)"},
+    {"tiles", "auto|batch|planes", "of models, in training: as the setting (auto)"},
     {0},
 };
 

@@ -56,19 +56,21 @@ static enum lk_status plan(void *context, int shards, int *in_flight,
     const struct lk_scale_group_options *o = p->options;
     *in_flight =
         (int)lk_least(lk_team_in_flight(0, o->device_count), p->group->shards / shards);
-    const struct lk_stepper_config stepper = {.device = o->devices[0],
-                                              .group = o->devices,
-                                              .places = o->device_count,
-                                              .in_flight = *in_flight,
-                                              .loss = p->loss,
-                                              .batch = o->batch,
-                                              .shards = p->group->shards,
-                                              .most_shards = shards,
-                                              .real = LK_F32,
-                                              .seed = 1,
-                                              .optimizer = "adam",
-                                              .choices = p->choices,
-                                              .lists_rows = true};
+    const struct lk_stepper_config stepper = {
+        .device = o->devices[0],
+        .group = o->devices,
+        .places = o->device_count,
+        .in_flight = *in_flight,
+        .loss = p->loss,
+        .batch = o->batch,
+        .shards = p->group->shards,
+        .most_shards = shards,
+        .real = LK_F32,
+        .seed = 1,
+        .optimizer = "adam",
+        .choices = p->choices,
+        .lists_rows = true,
+        .few_samples = lk_model_trains_planes(p->model, o->batch, p->group->shards)};
     return lk_stepper_plan(&stepper, config);
 }
 
@@ -93,7 +95,8 @@ static enum lk_status find(const struct prediction *p, struct lk_place_found *fo
                ? LK_OK
                : lk_fail(LK_E_UNSUPPORTED,
                          "the operations of '%s' cannot be measured in %g s, or its parts have "
-                         "no room on these devices",
+                         "no room on these devices, or the samples of a shard are so few that "
+                         "they lie in plane tiles",
                          o->model, o->seconds);
 }
 

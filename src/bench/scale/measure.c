@@ -5,6 +5,7 @@
 #include "bench/samples.h"
 #include "bench/scale/scale.h"
 #include "bench/timing.h"
+#include "model/model.h"
 #include "optim/optimizer.h"
 #include "tensor/elementwise.h"
 #include <lockstep/settings.h>
@@ -57,16 +58,18 @@ static enum lk_status create_stepper(struct meter *m)
                                 : lk_model_open(m->subject->model, NULL, &m->model));
     LK_TRY(lk_model_add_loss(m->model, &labels, &loss));
     LK_TRY(lk_choices_create(LK_MATH_NORMAL, &m->choices));
-    const struct lk_stepper_config config = {.device = m->device,
-                                             .loss = loss,
-                                             .batch = m->subject->batch,
-                                             .shards = m->subject->shards,
-                                             .most_shards = m->most,
-                                             .real = LK_F32,
-                                             .seed = 1,
-                                             .optimizer = "adam",
-                                             .choices = m->choices,
-                                             .lists_rows = true};
+    const struct lk_stepper_config config = {
+        .device = m->device,
+        .loss = loss,
+        .batch = m->subject->batch,
+        .shards = m->subject->shards,
+        .most_shards = m->most,
+        .real = LK_F32,
+        .seed = 1,
+        .optimizer = "adam",
+        .choices = m->choices,
+        .lists_rows = true,
+        .few_samples = lk_model_trains_planes(m->model, m->subject->batch, m->subject->shards)};
     LK_TRY(lk_stepper_create(&config, &m->stepper));
     LK_TRY(lk_stepper_build(m->stepper));
     m->replica = lk_stepper_replica(m->stepper);

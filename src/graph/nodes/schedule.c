@@ -77,10 +77,11 @@ int lk_schedule_readers(const struct lk_schedule *schedule, int value)
 int lk_schedule_first_use(const struct lk_schedule *schedule, int i)
 {
     const struct lk_node *owner = lk_node_owner(schedule->ops[i].node);
-    int first = 0;
-    while (lk_node_owner(schedule->ops[first].node) != owner)
-        first++;
-    return first;
+    for (int first = 0; first < i; first++)
+        if (schedule->ops[first].shapes.params > 0 &&
+            lk_node_owner(schedule->ops[first].node) == owner)
+            return first;
+    return i;
 }
 
 /* The operation that alone reads the value made by operation i, as its first input; -1: none.
@@ -176,17 +177,27 @@ static void find_gradients(struct lk_schedule *schedule)
     }
 }
 
+/* For each node an operation and its value, and one that turns or spreads it (graph/planes),
+ * which an input has for each reader. */
+static size_t most_ops(const struct lk_graph *graph)
+{
+    size_t most = 2 * (size_t)graph->count;
+    for (int i = 0; i < graph->count; i++)
+        most += (size_t)graph->nodes[i]->inputs;
+    return most;
+}
+
 enum lk_status lk_schedule_make(const struct lk_node *const *outputs, bool training,
                                 struct lk_schedule *schedule)
 {
     const struct lk_graph *graph = outputs[0]->graph;
-    const size_t count = (size_t)graph->count;
+    const size_t count = (size_t)graph->count, most = most_ops(graph);
     struct lk_schedule made = {.training = training};
     void *memory = NULL;
     enum lk_status status;
-    LK_TRY_OUT(lk_arena_allocate(&made.arena, 2 * count * sizeof *made.ops, &memory));
+    LK_TRY_OUT(lk_arena_allocate(&made.arena, most * sizeof *made.ops, &memory));
     made.ops = memory;
-    LK_TRY_OUT(lk_arena_allocate(&made.arena, 2 * count * sizeof *made.values, &memory));
+    LK_TRY_OUT(lk_arena_allocate(&made.arena, most * sizeof *made.values, &memory));
     made.values = memory;
     LK_TRY_OUT(lk_arena_allocate(&made.arena, count * sizeof(bool), &memory));
     bool *needed = memory;

@@ -244,11 +244,13 @@ static void add_end(struct division *d, int c)
     struct lk_scheduled_op *op = &d->ops[d->count];
     const bool departs = crossing->from == d->replica->config.place;
     const bool is_value = crossing->value >= 0;
-    *made = is_value && !departs ? (struct lk_value){.shape = s->values[crossing->value].shape,
-                                                     .dtype = s->values[crossing->value].dtype,
-                                                     .wants_gradient = crossing->has_gradient}
+    const struct lk_value *crosses = is_value ? &s->values[crossing->value] : NULL;
+    *made = is_value && !departs ? (struct lk_value){.shape = crosses->shape,
+                                                     .dtype = crosses->dtype,
+                                                     .wants_gradient = crossing->has_gradient,
+                                                     .in_planes = crosses->in_planes}
                                  : (struct lk_value){.dtype = LK_F32};
-    const int named = is_value  ? s->values[crossing->value].producer
+    const int named = is_value  ? crosses->producer
                       : departs ? crossing->after
                                 : crossing->first;
     *op = (struct lk_scheduled_op){.node = s->ops[named].node,
@@ -256,10 +258,11 @@ static void add_end(struct division *d, int c)
                                    .y = d->replica->first_crossed + c,
                                    .crossing = c + 1,
                                    .has_backward = crossing->has_gradient,
+                                   .in_planes = is_value && crosses->in_planes,
                                    .shapes = {.y = made->shape}};
     if (is_value && departs) {
         op->shapes.inputs = 1;
-        op->shapes.x[0] = s->values[crossing->value].shape;
+        op->shapes.x[0] = crosses->shape;
         op->x[0] = crossing->value;
         op->wants_dx[0] = crossing->has_gradient;
     }

@@ -109,8 +109,8 @@ bool lk_replica_trains_planes(const struct lk_replica *replica)
     const struct lk_replica_config *c = &replica->config;
     const struct lk_schedule *s = &replica->schedule;
     double all = 0, able = 0;
-    if (!c->few_samples || !c->training || c->stores_half || c->places > 1 ||
-        c->part != LK_PART_ALL || lk_device_info(c->device)->vector < 4)
+    if (!c->few_samples || !c->training || c->stores_half || c->part != LK_PART_ALL ||
+        lk_device_info(c->device)->vector < 4)
         return false;
     for (int i = 0; i < s->op_count; i++) {
         all += s->ops[i].shapes.flops;
@@ -126,10 +126,12 @@ bool lk_replica_has_planes(const struct lk_replica *replica)
 
 /* --- the schedule ------------------------------------------------------------------------ */
 
-/* The value, made by an operation in place `at` that turns `from`. */
+/* The value, made by an operation in place `at` that turns `from`. In a group it is computed
+ * where its input was made, or, of an input of the graph, where it is read. */
 static int insert_turning(struct lk_schedule *schedule, int at, int from)
 {
     const struct lk_value source = schedule->values[from];
+    const struct lk_node *reader = schedule->ops[at].node;
     const int to = schedule->value_count++;
     memmove(&schedule->ops[at + 1], &schedule->ops[at],
             (size_t)(schedule->op_count++ - at) * sizeof schedule->ops[0]);
@@ -138,7 +140,7 @@ static int insert_turning(struct lk_schedule *schedule, int at, int from)
                                              .wants_gradient = source.wants_gradient,
                                              .in_planes = !source.in_planes};
     schedule->ops[at] = (struct lk_scheduled_op){
-        .node = source.producer >= 0 ? schedule->ops[source.producer].node : source.input,
+        .node = source.producer >= 0 ? schedule->ops[source.producer].node : reader,
         .op = source.in_planes ? &to_batch : &to_planes,
         .shapes = {.inputs = 1, .x = {source.shape}, .x_dtype = {LK_F32}, .y = source.shape},
         .x = {from},
@@ -152,11 +154,13 @@ static int insert_turning(struct lk_schedule *schedule, int at, int from)
 }
 
 /* Input j of operation i, which lies otherwise, is turned before it; so it is for all readers
- * behind. */
+ * behind. An input of the graph is turned for each reader: places that read it do not wait for
+ * each other. */
 static void turn_input(struct lk_schedule *schedule, int i, int j)
 {
     const int from = schedule->ops[i].x[j], to = insert_turning(schedule, i, from);
-    for (int k = i + 1; k < schedule->op_count; k++) {
+    const int end = schedule->values[from].input ? i + 2 : schedule->op_count;
+    for (int k = i + 1; k < end; k++) {
         struct lk_scheduled_op *s = &schedule->ops[k];
         for (int l = 0; l < s->shapes.inputs; l++)
             if (s->x[l] == from && s->in_planes == schedule->values[to].in_planes) {

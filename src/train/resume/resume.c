@@ -85,7 +85,7 @@ static enum lk_status check_same_run(struct lk_trainer *trainer,
                        "the run directory's checkpoint has precision %s, asked for is %s; use "
                        "--fresh to start over, or another directory",
                        there->mixed ? "mixed" : "float", there->mixed ? "float" : "mixed");
-    if ((there->planes > 0) != (s->tiles == LK_TRAIN_PLANE_TILES))
+    if ((there->planes > 0) != lk_settings_ask_planes(s, trainer->model, (int)there->shards))
         return lk_fail(LK_E_ARGUMENT,
                        "the run directory's checkpoint has tiles %s, asked for is %s; use "
                        "--fresh to start over, or another directory",

@@ -72,7 +72,7 @@ static enum lk_status describe(const struct lk_trainer *trainer, const struct lk
         .batch = trainer->settings->batch_size,
         .shuffle = trainer->settings->shuffle,
         .shards = trainer->shards,
-        .planes = trainer->settings->tiles == LK_TRAIN_PLANE_TILES,
+        .planes = trainer->asks_planes,
         .drop_remainder = trainer->settings->drop_remainder,
         .bucket = trainer->settings->bucket,
         .mixed = trainer->settings->precision == LK_PRECISION_MIXED,

@@ -6,6 +6,7 @@
 #include "data/stages/pipeline.h"
 #include "graph/replica.h"
 #include "mirror/staleness.h"
+#include "model/model.h"
 #include "optim/lr_schedule.h"
 #include "products/kernel/choice.h"
 #include "train/evaluation/period.h"
@@ -23,7 +24,7 @@ enum { STEPS_TO_DOUBLE = 500 };
 
 static const char *const tunes[] = {"off", "quick", NULL};
 static const char *const precisions[] = {"float", "mixed", NULL};
-static const char *const tiles[] = {"batch", "planes", NULL};
+static const char *const tiles[] = {"auto", "batch", "planes", NULL};
 static const char *const recomputes[] = {[LK_RECOMPUTE_OFF] = "off",
                                          [LK_RECOMPUTE_SQRT] = "sqrt",
                                          [LK_RECOMPUTE_AUTO] = "auto",
@@ -234,10 +235,11 @@ const struct lk_option lk_settings_table[] = {
     {.name = "tiles",
      .kind = LK_OPTION_CHOICE,
      AT(tiles),
-     .standard = "batch",
+     .standard = "auto",
      .choices = tiles,
      .help = "what vectors hold in training: batch, a pixel of several samples; planes, pixels "
-             "of one sample, on CPUs the faster way for few samples of a shard; bits differ"},
+             "of one sample, on CPUs the faster way for few samples of a shard; bits differ. "
+             "auto: planes for up to 4 samples of a shard, if no entry is frozen"},
     {.name = "loss_scale",
      .kind = LK_OPTION_REAL,
      AT(loss_scale),
@@ -364,6 +366,15 @@ struct lk_loss_scale lk_settings_loss_scale(const struct lk_settings *settings)
         return (struct lk_loss_scale){0};
     return (struct lk_loss_scale){.first = is_fixed ? settings->loss_scale : FIRST_LOSS_SCALE,
                                   .every = is_fixed ? 0 : STEPS_TO_DOUBLE};
+}
+
+bool lk_settings_ask_planes(const struct lk_settings *settings, struct lk_model *model,
+                            int shards)
+{
+    if (settings->tiles != LK_TRAIN_TILES_AUTO)
+        return settings->tiles == LK_TRAIN_PLANE_TILES;
+    return settings->precision == LK_PRECISION_FLOAT &&
+           lk_model_trains_planes(model, settings->batch_size, shards);
 }
 
 enum lk_status lk_settings_create(struct lk_settings **settings)

@@ -14,7 +14,7 @@ enum lk_train_mode { LK_TRAIN_SYNC, LK_TRAIN_ASYNC };
 enum lk_tune_setting { LK_TUNE_OFF, LK_TUNE_QUICK };
 enum lk_precision { LK_PRECISION_FLOAT, LK_PRECISION_MIXED };
 /* How images lie in training: samples, or the pixels of one, side by side in vectors. */
-enum lk_train_tiles { LK_TRAIN_BATCH_TILES, LK_TRAIN_PLANE_TILES };
+enum lk_train_tiles { LK_TRAIN_TILES_AUTO, LK_TRAIN_BATCH_TILES, LK_TRAIN_PLANE_TILES };
 enum lk_all_reduce { LK_ALL_REDUCE_TREE, LK_ALL_REDUCE_MPI };
 
 struct lk_settings {
@@ -89,6 +89,10 @@ void lk_setting_changes_clear(struct lk_setting_changes *changes);
 
 /* How the loss is scaled: not at all (first 0) where activations are not halves. */
 struct lk_loss_scale lk_settings_loss_scale(const struct lk_settings *settings);
+
+/* Whether the model is to be trained in plane tiles, where device and operations can. */
+bool lk_settings_ask_planes(const struct lk_settings *settings, struct lk_model *model,
+                            int shards);
 
 /* Splits "adam beta_1=0.9" into the kind and the rest, which may be "". */
 void lk_settings_split_optimizer(const struct lk_settings *settings, char kind[64],
