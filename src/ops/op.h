@@ -1,8 +1,8 @@
 /* What an operation is: one const table of verbs. Floor 4.
  *
  * An operation maps input tensors x[i] and parameters w[j] to one output y. All activations lie
- * in batch tiles (tensor/tensor.h); parameters have one physical layout on every device. Knows
- * no node, no file, no optimizer, no other operation. */
+ * in batch tiles, or images in plane tiles (tensor/tensor.h); parameters have one physical
+ * layout on every device. Knows no node, no file, no optimizer, no other operation. */
 #ifndef LK_OPS_OP_H
 #define LK_OPS_OP_H
 

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "graph/check/check.h"
+#include "graph/planes.h"
 #include "model/checkpoint/checkpoint.h"
 #include "train/place/place.h"
 #include "train/place/times.h"
@@ -49,7 +50,12 @@ static enum lk_status tune_device(struct tuning *t, struct lk_device *device)
     struct lk_trainer *trainer = t->trainer;
     const struct lk_settings *s = trainer->settings;
     const char *name = lk_device_info(device)->name;
+    bool has_planes = false;
     if (strcmp(name, t->last) == 0)
+        return LK_OK;
+    if (trainer->asks_planes && lk_devices_take_planes(&device, 1))
+        LK_TRY(lk_planes_are_trained(trainer->loss, &has_planes));
+    if (has_planes) /* their blockings are chosen by rule */
         return LK_OK;
     snprintf(t->last, sizeof t->last, "%s", name);
     const struct lk_tuning_run run = {.device = device,
@@ -163,14 +169,17 @@ static enum lk_status check_place(const struct lk_trainer *trainer,
                                   const struct lk_worker *worker, int place)
 {
     const struct lk_settings *s = trainer->settings;
-    const struct lk_check_config config = {.device = worker->group[place],
-                                           .is_placed = worker->places > 1,
-                                           .place = place,
-                                           .loss = trainer->loss,
-                                           .stores_half = s->precision == LK_PRECISION_MIXED,
-                                           .batch = s->batch_size,
-                                           .shards = trainer->shards,
-                                           .choices = trainer->choices};
+    const struct lk_check_config config = {
+        .device = worker->group[place],
+        .is_placed = worker->places > 1,
+        .place = place,
+        .loss = trainer->loss,
+        .stores_half = s->precision == LK_PRECISION_MIXED,
+        .batch = s->batch_size,
+        .shards = trainer->shards,
+        .few_samples =
+            trainer->asks_planes && lk_devices_take_planes(worker->group, worker->places),
+        .choices = trainer->choices};
     const enum lk_status status = lk_graph_check(&config);
     if (status != LK_E_DEVICE_MEMORY)
         return status;

@@ -63,9 +63,14 @@ static enum lk_status check_modes(const struct lk_trainer *trainer)
 
 /* What trains in no plane tiles anywhere is refused; devices and models of which that is true
  * are told of when training begins. */
-static enum lk_status check_tiles(const struct lk_trainer *trainer)
+static enum lk_status choose_tiles(struct lk_trainer *trainer)
 {
     const struct lk_settings *s = trainer->settings;
+    trainer->shards = s->shards ? (int)s->shards : lk_shards_choose(s->batch_size);
+    if (!trainer->checkpoint)
+        trainer->asks_planes = lk_settings_ask_planes(s, trainer->model, trainer->shards);
+    LK_TRY(
+        lk_world_broadcast(trainer->world, sizeof trainer->asks_planes, &trainer->asks_planes));
     if (s->tiles != LK_TRAIN_PLANE_TILES)
         return LK_OK;
     if (s->precision == LK_PRECISION_MIXED)
@@ -85,9 +90,6 @@ static enum lk_status create_team(struct lk_trainer *trainer)
     LK_TRY(lk_place_count(trainer->model, s->place, s->device, &places));
     LK_TRY(lk_memory_limit_parse(s->memory_limit, &memory_limit));
     lk_settings_split_optimizer(s, kind, &options);
-    trainer->shards = s->shards ? (int)s->shards : lk_shards_choose(s->batch_size);
-    trainer->asks_planes = lk_settings_ask_planes(s, trainer->model, trainer->shards);
-    LK_TRY(check_tiles(trainer));
     const struct lk_team_config config = {
         .devices = s->device,
         .places = places,
@@ -492,6 +494,7 @@ static enum lk_status create(struct lk_trainer *trainer, struct lk_setting_chang
         LK_TRY(lk_trainer_check_resume(trainer));
     LK_TRY(lk_world_broadcast(trainer->world, sizeof trainer->settings->shards,
                               &trainer->settings->shards));
+    LK_TRY(choose_tiles(trainer));
     LK_TRY(add_loss(trainer));
     LK_TRY(lk_trainer_open_weights(trainer));
     LK_TRY(lk_trainer_open_choices(trainer));

@@ -142,6 +142,17 @@ class Mirror(ProgramTest):
                       str(shards), *more)
             self.assertEqual(self.has_planes('run'), has, (batch, shards, more))
 
+    def test_a_run_keeps_to_its_tiles(self):
+        """One that was begun with a setting goes on without it."""
+        self.put('net.yaml', ARRANGED)
+        for tiles, batch in (('batch', '4'), ('planes', '8')):
+            more = '--batch-size', batch, '--shards', '1'
+            asked = '--set', 'tiles=' + tiles
+            one = self.bits('one', '--fresh', *more, *asked, '--steps', '6')
+            self.bits('parts', '--fresh', *more, *asked, '--steps', '3')
+            self.assertEqual(self.bits('parts', *more, '--steps', '6'), one)
+            self.assertEqual(self.has_planes('parts'), tiles == 'planes')
+
     def test_refuses_plane_tiles_by_name(self):
         self.put('net.yaml', ARRANGED)
         train = ['train', *self.OPTIONS, '--steps', '2', '--set']

@@ -101,6 +101,8 @@ class Places(ProgramTest):
             for place in places:
                 self.assertEqual(self.bits('two', *few, '--device', '0*2', '--place', place,
                                            model=model), one, (model, place))
+                [device] = self.events('two', 'step')[-1]['devices']
+                self.assertTrue(all(p['compute_ms'] > 0 for p in device['places']))
 
     def test_sums_over_places(self):
         """The norm of a gradient and penalties are sums over the parameters of all places."""

@@ -6,6 +6,7 @@
 #include "base/progress.h"
 #include "device/device.h"
 #include "graph/nodes/schedule.h"
+#include "graph/planes.h"
 #include "ops/probe/probe.h"
 #include <math.h>
 #include <stdlib.h>
@@ -259,9 +260,14 @@ static enum lk_status check_once(const struct lk_check_config *c, struct lk_sche
 
 /* Whether the operation is checked. Drawing and reading the weights of a larger layer would
  * delay training by seconds, and take memory that no plan has counted. */
-static bool is_checked(const struct lk_check_config *c, const struct lk_scheduled_op *scheduled)
+static bool is_checked(const struct lk_check_config *c, const struct lk_schedule *schedule,
+                       int i)
 {
+    const struct lk_scheduled_op *scheduled = &schedule->ops[i];
     double weights = 0;
+    if (c->few_samples && !c->stores_half && lk_schedule_trains_planes(schedule) &&
+        lk_schedule_has_planes(schedule, i))
+        return false;
     if (c->is_placed && lk_node_place(scheduled->node) != c->place)
         return false;
     for (int j = 0; j < scheduled->shapes.params; j++)
@@ -274,7 +280,7 @@ static int count_checked(const struct lk_check_config *c, const struct lk_schedu
 {
     int count = 0;
     for (int i = 0; i < schedule->op_count; i++)
-        count += is_checked(c, &schedule->ops[i]);
+        count += is_checked(c, schedule, i);
     return count;
 }
 
@@ -287,7 +293,7 @@ static enum lk_status check_all(const struct lk_check_config *c, struct lk_sched
                               (size_t)schedule->op_count * sizeof *outcomes);
     lk_progress_begin(LK_TASK_CHECK, count_checked(c, schedule));
     for (int i = schedule->op_count - 1; i >= 0 && status == LK_OK; i--)
-        if (is_checked(c, &schedule->ops[i])) {
+        if (is_checked(c, schedule, i)) {
             status = check_once(c, schedule, i, outcomes);
             lk_progress_add(LK_TASK_CHECK, 1);
         }

@@ -39,7 +39,7 @@ struct lk_schedule {
     struct lk_arena arena;
     struct lk_scheduled_op *ops;
     struct lk_value *values;
-    int op_count, value_count;                 /* there is room for twice as many */
+    int op_count, value_count; /* there is room for twice as many, and one for each read */
     int outputs[LK_MOST_VALUES], output_count; /* values of the output nodes */
     bool training;
 };

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "graph/place/plan.h"
 #include "graph/place/search.h"
+#include "graph/planes.h"
 #include "graph/replica_internal.h"
 #include <math.h>
 #include <stdlib.h>
@@ -147,8 +148,25 @@ static void clear_places(const struct lk_graph *graph)
         lk_node_set_place(graph->nodes[i], -1);
 }
 
+/* Whether operation i turns images (graph/planes): it is computed where its node is. */
+static bool is_turning(const struct lk_schedule *s, int i)
+{
+    return s->ops[i].op != s->ops[i].node->op;
+}
+
+/* A place may have nothing but turnings, which are elsewhere then. */
+static bool has_idle_place(const struct choosing *c, const struct lk_place_proposal *proposal)
+{
+    const struct lk_schedule *s = &c->whole->schedule;
+    uint32_t busy = 0;
+    for (int i = 0; i < s->op_count; i++)
+        if (!is_turning(s, i))
+            busy |= UINT32_C(1) << proposal->places[i];
+    return busy != (UINT32_C(1) << c->count) - 1;
+}
+
 /* What an operation has absorbed, and views of what it makes, have no place of their own: they
- * follow it. */
+ * follow it, as turnings do. */
 static void put(const struct choosing *c, const struct lk_place_proposal *proposal)
 {
     const struct lk_graph *graph = c->config.outputs[0]->graph;
@@ -156,7 +174,8 @@ static void put(const struct choosing *c, const struct lk_place_proposal *propos
     for (int i = 0; i < graph->count; i++)
         lk_node_set_place(graph->nodes[i], c->others ? c->others[i] : -1);
     for (int i = 0; i < s->op_count; i++)
-        lk_node_set_place(graph->nodes[s->ops[i].node->index], proposal->places[i]);
+        if (!is_turning(s, i))
+            lk_node_set_place(graph->nodes[s->ops[i].node->index], proposal->places[i]);
 }
 
 /* What a plan has shown of a proposal. */
@@ -194,6 +213,7 @@ static enum lk_status refuse(const struct choosing *c, const struct lk_place_pro
                        c->search.op_count, c->count);
     struct lk_replica_config own = c->config;
     own.places = c->count;
+    own.few_samples &= lk_devices_take_planes(c->devices, c->count);
     put(c, least);
     for (int p = 0; p < c->count; p++) {
         struct lk_replica *replica = NULL;
@@ -225,6 +245,8 @@ static enum lk_status take_best(const struct choosing *c)
         struct judged judged;
         if (proposal->time >= time)
             break;
+        if (has_idle_place(c, proposal))
+            continue;
         const enum lk_status status = judge(c, proposal, &judged);
         if (status == LK_E_ARGUMENT || status == LK_E_UNSUPPORTED) {
             lk_error_clear(); /* the graph cannot be divided so */
@@ -251,6 +273,7 @@ static enum lk_status begin(struct choosing *c)
     struct lk_replica_config whole = c->config;
     whole.device = c->devices[0];
     whole.places = 0;
+    whole.few_samples &= lk_devices_take_planes(c->devices, c->count);
     whole.recompute = LK_RECOMPUTE_OFF;
     LK_TRY(lk_replica_make(&whole, &c->whole));
     find_unit(c);

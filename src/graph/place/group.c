@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "graph/crossing.h"
 #include "graph/crossing/checked_copy.h"
+#include "graph/planes.h"
 #include "graph/replica_internal.h"
 #include "graph/stretches.h"
 #include "graph/watch.h"
@@ -41,6 +42,7 @@ struct parcel {
 struct lk_group {
     int count, in_flight;
     bool trains;
+    bool takes_planes;                          /* lk_devices_take_planes() */
     struct lk_replica *members[LK_MOST_PLACES]; /* that have weights */
     struct place places[LK_MOST_PLACES];
     const struct lk_group_work *work;
@@ -100,6 +102,7 @@ static enum lk_status create_runners(struct lk_group *group,
     own.device = device;
     own.place = place;
     own.places = group->count;
+    own.few_samples &= group->takes_planes;
     group->places[place].stretches.device = device;
     if (config->weights_of)
         own.weights_of = lk_group_member(config->weights_of, place);
@@ -165,6 +168,7 @@ enum lk_status lk_group_create(const struct lk_replica_config *config,
         return lk_fail_memory("a group of devices", sizeof *made);
     made->count = count;
     made->in_flight = in_flight;
+    made->takes_planes = lk_devices_take_planes(devices, count);
     made->trains = config->training && config->part != LK_PART_FROZEN;
     const enum lk_status status = create(made, config, devices);
     if (status != LK_OK) {

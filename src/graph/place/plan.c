@@ -2,6 +2,7 @@
 #include "graph/place/plan.h"
 
 #include "base/fail.h"
+#include "graph/planes.h"
 #include "graph/replica_internal.h"
 
 _Static_assert((int)LK_MOST_PLACE_CROSSINGS == (int)LK_MOST_CROSSINGS, "room for all");
@@ -96,6 +97,7 @@ enum lk_status lk_group_plan(const struct lk_replica_config *config,
     *plan = (struct lk_group_plan){.count = count};
     struct lk_replica_config own = *config;
     own.places = count;
+    own.few_samples &= lk_devices_take_planes(devices, count);
     for (int i = 0; i < count; i++) {
         struct lk_replica *replica = NULL;
         own.device = devices[i];

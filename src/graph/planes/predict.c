@@ -110,8 +110,8 @@ bool lk_replica_takes_planes(const struct lk_replica *replica)
 
 /* --- the schedule ------------------------------------------------------------------------ */
 
-/* The value of image `from` as a vector of that shape, made by a new operation at place `at`. A
- * view that was dropped has left room for both. */
+/* The value of image `from` as a vector of that shape, made by a new operation at place `at`.
+ * The schedule has room for both. */
 static int insert_spread(struct lk_schedule *schedule, int at, int from,
                          const struct lk_node *node, const struct lk_shape *shape)
 {

@@ -102,21 +102,47 @@ static bool can_compute(const struct lk_schedule *schedule, int i)
     return true;
 }
 
+/* Outputs have to lie in batch tiles: what makes one computes it so. */
+bool lk_schedule_has_planes(const struct lk_schedule *schedule, int i)
+{
+    return can_compute(schedule, i) && !lk_schedule_is_output(schedule, schedule->ops[i].y);
+}
+
 /* Worth it where plane tiles have most of the work: what turns images costs as much as the
  * lanes that it leaves out. */
-bool lk_replica_trains_planes(const struct lk_replica *replica)
+bool lk_schedule_trains_planes(const struct lk_schedule *s)
 {
-    const struct lk_replica_config *c = &replica->config;
-    const struct lk_schedule *s = &replica->schedule;
     double all = 0, able = 0;
-    if (!c->few_samples || !c->training || c->stores_half || c->part != LK_PART_ALL ||
-        lk_device_info(c->device)->vector < 4)
-        return false;
     for (int i = 0; i < s->op_count; i++) {
         all += s->ops[i].shapes.flops;
         able += can_compute(s, i) ? s->ops[i].shapes.flops : 0;
     }
     return able > all / 2;
+}
+
+bool lk_devices_take_planes(struct lk_device *const *devices, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (lk_device_info(devices[i])->vector < 4)
+            return false;
+    return true;
+}
+
+bool lk_replica_trains_planes(const struct lk_replica *replica)
+{
+    const struct lk_replica_config *c = &replica->config;
+    return c->few_samples && c->training && !c->stores_half && c->part == LK_PART_ALL &&
+           lk_devices_take_planes(&c->device, 1) &&
+           lk_schedule_trains_planes(&replica->schedule);
+}
+
+enum lk_status lk_planes_are_trained(const struct lk_node *loss, bool *are)
+{
+    struct lk_schedule schedule = {0};
+    LK_TRY(lk_schedule_make((const struct lk_node *[]){loss, NULL}, true, &schedule));
+    *are = lk_schedule_trains_planes(&schedule);
+    lk_schedule_clear(&schedule);
+    return LK_OK;
 }
 
 bool lk_replica_has_planes(const struct lk_replica *replica)
@@ -170,7 +196,6 @@ static void turn_input(struct lk_schedule *schedule, int i, int j)
     }
 }
 
-/* Outputs have to lie in batch tiles: what makes one computes it so. */
 void lk_replica_turn_planes(struct lk_replica *replica)
 {
     struct lk_schedule *schedule = &replica->schedule;
@@ -178,7 +203,7 @@ void lk_replica_turn_planes(struct lk_replica *replica)
     replica->planes = lk_tiling_make_planes(lk_device_info(c->device), c->batch, c->shards);
     for (int i = 0; i < schedule->op_count; i++) {
         struct lk_scheduled_op *s = &schedule->ops[i];
-        s->in_planes = can_compute(schedule, i) && !lk_schedule_is_output(schedule, s->y);
+        s->in_planes = lk_schedule_has_planes(schedule, i);
         schedule->values[s->y].in_planes = s->in_planes;
     }
     for (int i = 0; i < schedule->op_count; i++)

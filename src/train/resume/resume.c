@@ -63,6 +63,20 @@ static enum lk_status check_same_model(const struct lk_trainer *trainer,
         trainer->settings->run, asked, what);
 }
 
+/* Of tiles: auto a run keeps to what it began with. */
+static enum lk_status check_same_tiles(struct lk_trainer *trainer,
+                                       const struct lk_checkpoint *there)
+{
+    const int asked = trainer->settings->tiles;
+    trainer->asks_planes = there->planes > 0;
+    if (asked == LK_TRAIN_TILES_AUTO || (asked == LK_TRAIN_PLANE_TILES) == trainer->asks_planes)
+        return LK_OK;
+    return lk_fail(LK_E_ARGUMENT,
+                   "the run directory's checkpoint has tiles %s, asked for is %s; use "
+                   "--fresh to start over, or another directory",
+                   there->planes ? "planes" : "batch", there->planes ? "batch" : "planes");
+}
+
 static enum lk_status check_same_run(struct lk_trainer *trainer,
                                      const struct lk_checkpoint *there)
 {
@@ -85,11 +99,7 @@ static enum lk_status check_same_run(struct lk_trainer *trainer,
                        "the run directory's checkpoint has precision %s, asked for is %s; use "
                        "--fresh to start over, or another directory",
                        there->mixed ? "mixed" : "float", there->mixed ? "float" : "mixed");
-    if ((there->planes > 0) != lk_settings_ask_planes(s, trainer->model, (int)there->shards))
-        return lk_fail(LK_E_ARGUMENT,
-                       "the run directory's checkpoint has tiles %s, asked for is %s; use "
-                       "--fresh to start over, or another directory",
-                       there->planes ? "planes" : "batch", there->planes ? "batch" : "planes");
+    LK_TRY(check_same_tiles(trainer, there));
     LK_TRY(lk_trainer_take_normalization(trainer, there->pipeline));
     LK_TRY(check_same_pipeline(s->pipeline, there->pipeline));
     if (lk_checkpoint_has_average(trainer->checkpoint) != (s->ema > 0))

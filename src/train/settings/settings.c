@@ -239,7 +239,8 @@ const struct lk_option lk_settings_table[] = {
      .choices = tiles,
      .help = "what vectors hold in training: batch, a pixel of several samples; planes, pixels "
              "of one sample, on CPUs the faster way for few samples of a shard; bits differ. "
-             "auto: planes for up to 4 samples of a shard, if no entry is frozen"},
+             "auto: planes for up to 4 samples of a shard, if no entry is frozen and precision "
+             "is float"},
     {.name = "loss_scale",
      .kind = LK_OPTION_REAL,
      AT(loss_scale),
