@@ -32,6 +32,7 @@ layers:
 WRONG = {'conv2d_gather_[0-9]*,arg=5': 'conv2d_1', 'conv2d_winograd_[0-9]*,arg=7': 'conv2d_2',
          '*dense_product*,arg=3': 'dense_1', '*dense_weight*,arg=2': 'dense_1',
          '*average_backward*,arg=2': 'average_pool_1'}
+WRONG_PLANES = {'planes_convolve_[0-9]*,arg=5': 'conv2d_2'}  # of four samples a shard
 OUT_OF_ORDER = 'is lost: it computes no numbers where others do'
 DIVERGED = 'training has diverged'
 
@@ -107,11 +108,15 @@ class Numbers(ProgramTest):
 
     def test_miscompiled(self):
         """A device that computes wrongly is found before the first step."""
+        for tiles, kernels in ('batch', WRONG), ('auto', WRONG_PLANES):
+            self.check_miscompiled(kernels, '--set', 'tiles=' + tiles)
+
+    def check_miscompiled(self, kernels, *more):
         self.put('convolutions.yaml', CONVOLUTIONS)
-        options = ['convolutions.yaml', *self.OPTIONS[1:]]
+        options = ['convolutions.yaml', *self.OPTIONS[1:], *more]
         self.run_program('train', *options)
         undisturbed = self.sha256('run')
-        for kernel, layer in WRONG.items():
+        for kernel, layer in kernels.items():
             fault = f'call=clEnqueueNDRangeKernel,kernel={kernel},kind=corrupt,times=0'
             with self.subTest(kernel=kernel):
                 done = self.run_program('train', *options, status=4,

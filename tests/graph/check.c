@@ -3,6 +3,7 @@
 #include "graph/check/check.h"
 
 #include "device/trace.h"
+#include "graph/planes.h"
 #include "graph/rig.h"
 #include <string.h>
 
@@ -50,13 +51,13 @@ static struct network make(const char *options, bool is_trained)
     return net;
 }
 
-/* How many kernels of convolutions a check of such a network runs. */
-static int count_launches(const char *options, bool is_trained)
+/* How many kernels with such a name a check of such a network runs. */
+static int count_named(const char *begin, const char *options, bool is_trained, bool few)
 {
     static struct lk_traced traced[MOST];
     struct network net = make(options, is_trained);
     const struct lk_check_config config = {
-        .device = device, .loss = net.loss, .batch = BATCH, .shards = 1};
+        .device = device, .loss = net.loss, .batch = BATCH, .shards = 1, .few_samples = few};
     int64_t dropped = 0;
     int launches = 0;
     ASSERT_OK(lk_trace_begin(device, MOST));
@@ -68,8 +69,26 @@ static int count_launches(const char *options, bool is_trained)
     lk_graph_destroy(net.graph);
     assert_int_equal(dropped, 0);
     for (int i = 0; i < count; i++)
-        launches += strncmp(traced[i].name, "conv2d", 6) == 0;
+        launches += strncmp(traced[i].name, begin, strlen(begin)) == 0;
     return launches;
+}
+
+static int count_launches(const char *options, bool is_trained)
+{
+    return count_named("conv2d", options, is_trained, false);
+}
+
+/* Those that run in plane tiles (a plane of which has dead lanes) are checked there. */
+static void checks_few_samples_in_plane_tiles(void **state)
+{
+    (void)state;
+    if (!lk_devices_take_planes(&device, 1))
+        skip();
+    const int launches = count_named("planes", "filters=5 kernel=3", true, true);
+    assert_true(launches >= 6);
+    assert_true(count_named("conv2d", "filters=5 kernel=3", true, true) <
+                count_launches("filters=5 kernel=3", true));
+    assert_int_equal(count_named("planes", "filters=5 kernel=3", true, false), 0);
 }
 
 static void checks_equal_operations_once(void **state)
@@ -100,6 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checks_equal_operations_once),
         cmocka_unit_test(checks_different_operations),
+        cmocka_unit_test(checks_few_samples_in_plane_tiles),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -169,20 +169,56 @@ static enum lk_status compare_sums(const struct lk_probe *probe)
     return compare(probe, &y, &x, "inputs");
 }
 
+/* Whether the operation has kernels of its own for plane tiles, and runs them. */
+static bool lies_in_planes(const struct lk_check_config *c, const struct lk_schedule *schedule,
+                           int i)
+{
+    return schedule->ops[i].op->planes == LK_PLANES_KNOWN && c->few_samples &&
+           !c->stores_half && lk_schedule_trains_planes(schedule) &&
+           lk_schedule_has_planes(schedule, i);
+}
+
 /* The tiling of training, so that the same kernels are checked; of fewer samples if those would
  * take too much memory. */
 static struct lk_tiling tiling_of(const struct lk_check_config *c,
-                                  const struct lk_scheduled_op *scheduled)
+                                  const struct lk_scheduled_op *scheduled, bool in_planes)
 {
-    const struct lk_tiling run = lk_tiling_make(lk_device_info(c->device), c->batch, c->shards);
+    const struct lk_device_info *info = lk_device_info(c->device);
+    const struct lk_tiling run = in_planes ? lk_tiling_make_planes(info, c->batch, c->shards)
+                                           : lk_tiling_make(info, c->batch, c->shards);
     double numbers = (double)lk_shape_count(&scheduled->shapes.y);
     for (int i = 0; i < scheduled->shapes.inputs; i++)
         numbers += (double)lk_shape_count(&scheduled->shapes.x[i]);
     const double samples = MOST_BYTES / (sizeof(float) * numbers);
     if ((double)c->batch <= samples)
         return run;
+    if (in_planes)
+        return lk_tiling_resize(&run, samples > 1 ? (int64_t)samples : 1, 1);
     const int64_t tiles = (int64_t)(samples / run.lanes);
     return lk_tiling_resize(&run, (tiles > 1 ? tiles : 1) * run.lanes, 1);
+}
+
+/* Lanes behind the last pixel of a plane have gradients of 0 (tensor/tensor.h). */
+static enum lk_status clear_dead(const struct lk_probe *probe, const struct lk_shape *y)
+{
+    const struct lk_buffer *dy = probe->runs[0].dy;
+    const int lanes = probe->setup.tiling.lanes;
+    const int64_t pixels = y->dim[1] * y->dim[2], row = lk_divide_up(pixels, lanes) * lanes;
+    const size_t bytes = lk_buffer_bytes(dy), of_row = (size_t)row * sizeof(float);
+    enum lk_status status;
+    if (row == pixels)
+        return LK_OK;
+    float *values = malloc(bytes);
+    if (!values)
+        return lk_fail_memory("a check's gradients", bytes);
+    LK_TRY_OUT(lk_buffer_read(dy, 0, bytes, values));
+    for (size_t plane = 0; plane < bytes / of_row; plane++)
+        for (int64_t i = pixels; i < row; i++)
+            values[plane * (size_t)row + (size_t)i] = 0;
+    LK_TRY_OUT(lk_buffer_write((struct lk_buffer *)dy, 0, bytes, values));
+out:
+    free(values);
+    return status;
 }
 
 /* What is known of an operation that was checked. */
@@ -196,12 +232,13 @@ static enum lk_status check_op(const struct lk_check_config *c,
                                struct outcome *outcome)
 {
     const struct lk_scheduled_op *scheduled = &schedule->ops[i];
+    const bool in_planes = lies_in_planes(c, schedule, i);
     struct lk_op_setup like;
     struct lk_probe probe = {0};
     enum lk_status status;
     lk_schedule_describe(schedule, i, &like);
     like.device = c->device;
-    like.tiling = tiling_of(c, scheduled);
+    like.tiling = tiling_of(c, scheduled, in_planes);
     like.real = LK_F32;
     like.stores_half = c->stores_half;
     like.training = true;
@@ -212,6 +249,8 @@ static enum lk_status check_op(const struct lk_check_config *c,
     LK_TRY_OUT(lk_device_build(c->device));
     LK_TRY_OUT(lk_probe_allocate(&probe, 1, true));
     LK_TRY_OUT(lk_probe_fill(&probe));
+    if (in_planes)
+        LK_TRY_OUT(clear_dead(&probe, &scheduled->shapes.y));
     LK_TRY_OUT(lk_probe_backward(&probe, 0));
     LK_TRY_OUT(compare_sums(&probe));
     outcome->is_known = true;
@@ -260,14 +299,9 @@ static enum lk_status check_once(const struct lk_check_config *c, struct lk_sche
 
 /* Whether the operation is checked. Drawing and reading the weights of a larger layer would
  * delay training by seconds, and take memory that no plan has counted. */
-static bool is_checked(const struct lk_check_config *c, const struct lk_schedule *schedule,
-                       int i)
+static bool is_checked(const struct lk_check_config *c, const struct lk_scheduled_op *scheduled)
 {
-    const struct lk_scheduled_op *scheduled = &schedule->ops[i];
     double weights = 0;
-    if (c->few_samples && !c->stores_half && lk_schedule_trains_planes(schedule) &&
-        lk_schedule_has_planes(schedule, i))
-        return false;
     if (c->is_placed && lk_node_place(scheduled->node) != c->place)
         return false;
     for (int j = 0; j < scheduled->shapes.params; j++)
@@ -280,7 +314,7 @@ static int count_checked(const struct lk_check_config *c, const struct lk_schedu
 {
     int count = 0;
     for (int i = 0; i < schedule->op_count; i++)
-        count += is_checked(c, schedule, i);
+        count += is_checked(c, &schedule->ops[i]);
     return count;
 }
 
@@ -293,7 +327,7 @@ static enum lk_status check_all(const struct lk_check_config *c, struct lk_sched
                               (size_t)schedule->op_count * sizeof *outcomes);
     lk_progress_begin(LK_TASK_CHECK, count_checked(c, schedule));
     for (int i = schedule->op_count - 1; i >= 0 && status == LK_OK; i--)
-        if (is_checked(c, schedule, i)) {
+        if (is_checked(c, &schedule->ops[i])) {
             status = check_once(c, schedule, i, outcomes);
             lk_progress_add(LK_TASK_CHECK, 1);
         }

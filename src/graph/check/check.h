@@ -11,8 +11,7 @@ struct lk_check_config {
     bool stores_half; /* as lk_op_setup */
     int64_t batch;    /* most samples at a time */
     int shards;       /* of such a batch */
-    bool few_samples; /* as lk_replica_config, on devices that can: what is computed in plane
-                       * tiles is not checked */
+    bool few_samples; /* as lk_replica_config, on devices that can */
     bool is_placed;   /* of a group: only operations of `place` */
     int place;
     struct lk_choices *choices; /* of the algorithms that are checked */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_COPIES = 1024, PER_COPY = 2 * LK_MOST_INPUTS + 3, SHARED = 2 * LK_MOST_PARAMS + 1 };
+enum { MOST_COPIES = 1024, PER_COPY = 2 * LK_MOST_INPUTS + 3, SHARED = 2 * LK_MOST_PARAMS + 2 };
 
 static enum lk_status absorb(struct lk_probe *probe, const struct lk_probe_config *c,
                              void *options)
@@ -115,6 +115,7 @@ static enum lk_status make_shared(struct lk_probe *probe, bool backward, struct 
     run->dw_stride = (int64_t)(stride / sizeof(float));
     for (int j = 0; j < s->shapes.params && s->wants_dw && backward; j++)
         LK_TRY(make(probe, stride * (size_t)s->tiling.shards, &run->dw[j]));
+    LK_TRY(make(probe, s->packed_bytes, &run->packed));
     return make(probe, s->workspace_bytes, &run->workspace);
 }
 
@@ -159,7 +160,7 @@ enum lk_status lk_probe_allocate(struct lk_probe *probe, size_t bytes, bool back
         &memory));
     probe->buffers = memory;
 
-    struct lk_op_run shared = {.samples = probe->batch};
+    struct lk_op_run shared = {.samples = probe->batch, .weights_are_new = true};
     LK_TRY(make_shared(probe, backward, &shared));
     for (int i = 0; i < probe->copies; i++) {
         probe->runs[i] = shared;
