@@ -61,8 +61,8 @@ static enum lk_status check_modes(const struct lk_trainer *trainer)
     return LK_OK;
 }
 
-/* What trains in no plane tiles anywhere is refused; devices and models of which that is true
- * are told of when training begins. */
+/* Of a run that goes on its checkpoint has said. What trains in no plane tiles anywhere is
+ * refused; devices and models of which that is true are told of when training begins. */
 static enum lk_status choose_tiles(struct lk_trainer *trainer)
 {
     const struct lk_settings *s = trainer->settings;

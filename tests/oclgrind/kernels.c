@@ -534,7 +534,7 @@ static enum lk_status run_networks(struct lk_device *device, bool with_halves)
 {
     static const struct training trainings[] = {
         {"adam", "", false, false, false, 3},
-        {"rmsprop", "centered=true momentum=0.9", true, true, false, 2},
+        {"rmsprop", "centered=true momentum=0.9", true, true, false, 3},
         {"adamw", "", true, false, true, 2},
         {"sgd", "momentum=0.9 nesterov=true", false, true, true, 2},
     };

@@ -106,7 +106,7 @@ def compare(program, changes, networks):
     found = losses(program, changes, networks)
     if expected is None or found is None:
         return None
-    assert len(expected) >= 8 and found.keys() == expected.keys(), (expected, found)
+    assert len(expected) >= 9 and found.keys() == expected.keys(), (expected, found)
     wrong = [s for s in expected if not abs(found[s] - expected[s]) <= TOLERANCE]
     for step in expected:
         mark = "   <- wrong" if step in wrong else ""

@@ -213,7 +213,6 @@ static enum lk_status refuse(const struct choosing *c, const struct lk_place_pro
                        c->search.op_count, c->count);
     struct lk_replica_config own = c->config;
     own.places = c->count;
-    own.few_samples &= lk_devices_take_planes(c->devices, c->count);
     put(c, least);
     for (int p = 0; p < c->count; p++) {
         struct lk_replica *replica = NULL;
@@ -270,10 +269,10 @@ static enum lk_status take_best(const struct choosing *c)
 
 static enum lk_status begin(struct choosing *c)
 {
+    c->config.few_samples &= lk_devices_take_planes(c->devices, c->count);
     struct lk_replica_config whole = c->config;
     whole.device = c->devices[0];
     whole.places = 0;
-    whole.few_samples &= lk_devices_take_planes(c->devices, c->count);
     whole.recompute = LK_RECOMPUTE_OFF;
     LK_TRY(lk_replica_make(&whole, &c->whole));
     find_unit(c);
