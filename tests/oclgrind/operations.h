@@ -94,7 +94,7 @@ static const struct operation further_operations[] = {
     CASE("embedding", "vocabulary=2 units=18", ROW(6), .has_tokens = true),
 };
 
-/* Wide enough for the blocks of a GPU, which take work-groups of 64. */
+/* Wide enough for the blocks of a GPU, which take work-groups of 64. Lengths are -1 to 2. */
 static const struct operation wide_operations[] = {
     CASE("conv2d", "filters=32 kernel=3 padding=same activation=relu", IMAGE(9, 2, 1),
          .is_wide = true),
@@ -106,6 +106,9 @@ static const struct operation wide_operations[] = {
          .algorithm = "winograd2"),
     CASE("conv2d", "filters=31 kernel=3 padding=same activation=relu", IMAGE(16, 3, 2),
          .is_wide = true, .algorithm = "winograd4"),
+    CASE("attention", "", {2, {19, 9}}, .is_wide = true),
+    CASE("attention", "heads=2 causal=true dropout=0.5", {2, {9, 18}}, .has_labels = true,
+         .is_wide = true),
 };
 /* clang-format on */
 

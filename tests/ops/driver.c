@@ -300,8 +300,8 @@ static void check_gates(const struct trial *like, struct lk_device *device, enum
 }
 
 /* How an operation divides its work may follow from the cores, and its bits must not: always
- * seen of attention, which is divided in two ways, of others in suite slow, as their kernels
- * are compiled anew. */
+ * seen of attention, which is divided in several ways in either class, of others in suite slow,
+ * as their kernels are compiled anew. */
 static void check_cores(struct trial *t, struct lk_device *device, enum lk_dtype real,
                         struct rig_wants wants, const struct rig_arrays *got)
 {
@@ -342,7 +342,9 @@ static bool check_configuration(struct trial *t, const struct configuration *at)
     if (more && devices[PART_OF_CPU])
         run_again(t, devices[PART_OF_CPU], at->real, all, "on a part of the device", &got);
     const bool is_attention = strcmp(t->op->name, "attention") == 0;
-    if (more && at->device == CPU_16 && (is_attention || once_all_are_asked()))
+    const bool of_gpu = at->device == GPU && at->real == LK_F32 && t->c->thorough;
+    if ((more && at->device == CPU_16 && (is_attention || once_all_are_asked())) ||
+        (of_gpu && is_attention && !once_is_asked()))
         check_cores(t, device, at->real, all, &got);
     if (more && t->training) {
         const struct rig_wants no_dx = {true, false, true}, no_dw = {true, true, false};

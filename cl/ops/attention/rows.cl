@@ -1,8 +1,25 @@
 /* Products of rows that a work-group keeps in caches with rows that are walked. The -D names
  * are those of attention.cl. Needs ops/attention/weigh.cl. */
 
-#define LOOP(count) _Pragma(LOOP_TEXT(unroll count))
-#define LOOP_TEXT(text) #text
+INLINE struct ids ids_here(const int slices, struct lk_drop drop)
+{
+    return (struct ids){get_group_id(0) * SETS * ROWS, get_group_id(1) / slices,
+                        get_group_id(1) % slices, get_group_id(2), drop};
+}
+
+/* Of query t: zeros for w[u ROWS] where key `from` + u is dropped; from: a multiple of 4. */
+INLINE void drop_keys(V *w, struct ids at, int t, int from, int count)
+{
+    for (int u = 0; DROP && u < count; u += 4) {
+        I kept[4];
+        kept_keys(kept, at, t, (from + u) / 4);
+        UNROLL for (int b = 0; b < 4; b++)
+        {
+            V *of = w + (u + b) * ROWS;
+            *of = kept[b] ? *of : (V)(0);
+        }
+    }
+}
 
 /* Rows of a tile: of step 0 the numbers of one head, and how far apart steps are. */
 struct rows {

@@ -1,6 +1,9 @@
 /* What the kernels of attention weigh keys with: e^x, which time steps count, which keys are
- * dropped; and which work a work-group has. The -D names are those of attention.cl. Needs
- * lib/real.cl, lib/steps.cl, lib/drop.cl. */
+ * dropped. The -D names are those of attention.cl. Needs lib/real.cl, lib/steps.cl,
+ * lib/drop.cl. */
+
+#define LOOP(count) _Pragma(LOOP_TEXT(unroll count))
+#define LOOP_TEXT(text) #text
 
 #define LOWEST ((V)(-NUMBER(1e30)))
 
@@ -76,12 +79,6 @@ struct ids {
     struct lk_drop drop;         /* what is left out there */
 };
 
-INLINE struct ids ids_here(const int slices, struct lk_drop drop)
-{
-    return (struct ids){get_group_id(0) * SETS * ROWS, get_group_id(1) / slices,
-                        get_group_id(1) % slices, get_group_id(2), drop};
-}
-
 INLINE I counts_query(I length, int t)
 {
 #if SELF && LENGTHS
@@ -107,18 +104,4 @@ INLINE I pick(const I kept[4], int k)
         if (k == i)
             picked = kept[i];
     return picked;
-}
-
-/* Of query t: zeros for w[u ROWS] where key `from` + u is dropped; from: a multiple of 4. */
-INLINE void drop_keys(V *w, struct ids at, int t, int from, int count)
-{
-    for (int u = 0; DROP && u < count; u += 4) {
-        I kept[4];
-        kept_keys(kept, at, t, (from + u) / 4);
-        UNROLL for (int b = 0; b < 4; b++)
-        {
-            V *of = w + (u + b) * ROWS;
-            *of = kept[b] ? *of : (V)(0);
-        }
-    }
 }

@@ -156,6 +156,7 @@ static const struct op_oracle oracle = {forward, backward, NULL};
     {.op = "attention", .options = options_, .inputs = inputs_, __VA_ARGS__}
 #define S(t, c) OP_SHAPE(t, c)
 #define LENGTH {0}
+#define GPUS (OP_GPU | OP_GPU_DOUBLE)
 
 static const struct op_case cases[] = {
     CASE("heads=2", 1, .x = {S(5, 18)}, .samples = 37, .shards = 2, .y = S(5, 6),
@@ -206,6 +207,20 @@ static const struct op_case cases[] = {
     CASE("dropout=0.3", 1, .x = {S(6, 600)}, .samples = 5, .only = OP_CPU | OP_GPU),
     CASE("heads=2 dropout=0.4", 2, .x = {S(5, 24), LENGTH}, .classes = {0, 6}, .samples = 20,
          .inference = true),
+    /* blocks of a GPU's work-groups: queries and keys that fill the last ones or not, of 16, 8
+     * or 4 queries; several blocks of keys; numbers that the warps divide evenly or not; and
+     * what is hidden or dropped there */
+    CASE("heads=2", 1, .x = {S(16, 48)}, .samples = 37, .shards = 2, .only = GPUS),
+    CASE("heads=3 causal=true dropout=0.2", 2, .x = {S(37, 90), LENGTH}, .classes = {0, 38},
+         .samples = 37, .shards = 2, .thorough = true, .only = GPUS),
+    CASE("", 3, .x = {S(19, 20), S(66, 20), S(66, 13), LENGTH}, .classes = {0, 0, 0, 67},
+         .samples = 35, .only = GPUS),
+    CASE("heads=2 dropout=0.3", 3, .x = {S(50, 10), S(23, 10), S(23, 128)}, .samples = 33,
+         .half = true, .only = GPUS),
+    CASE("causal=true", 3, .x = {S(35, 7), S(50, 7), S(50, 9)}, .samples = 17, .only = GPUS),
+    CASE("dropout=0.3", 1, .x = {S(13, 768)}, .samples = 5, .only = GPUS),
+    CASE("causal=true", 2, .x = {S(21, 24), LENGTH}, .classes = {0, 22}, .samples = 40,
+         .inference = true, .only = GPUS),
     /* scores so far apart that all weights but one vanish */
     CASE("heads=2", 1, .x = {S(40, 24)}, .samples = 20, .low = -40, .high = 40,
          .only = OP_CPU | OP_GPU, .tolerance = 4096),
