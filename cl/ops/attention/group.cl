@@ -1,14 +1,15 @@
 /* attention_forward of attention.cl for GPUs: a work-group of WARPS warps computes QUERIES
  * queries of a head. It walks the keys, KEYS at a time, in three steps: warps compute scores in
  * blocks of TALL queries x 4 keys and leave them in local memory; each turns those of its
- * queries into weights; each sums up SHARE values of all queries in registers.
+ * queries into weights; each sums up its share of the values, for all queries, in registers.
  *
  * The softmax takes BLOCK keys at once and blocks begin at multiples of BLOCK, whatever KEYS,
  * QUERIES and WARPS are: these change no bit.
  *
  * The formula, the shapes, CAUSAL, LENGTHS, SELF and DROP are those of attention.cl. -D
- * besides: DIM, VALUES; QUERIES: 16, 8 or 4, and no more than there are; KEYS: a multiple of
- * BLOCK; WARPS. Q_ROW, K_ROW, V_ROW: numbers of a time step. There are 4 keys at least.
+ * besides: DIM, VALUES, HEADS; QUERIES: 16, 8 or 4, and no more than there are; KEYS: a
+ * multiple of BLOCK; WARPS; Q_ROW, K_ROW, V_ROW: numbers of a time step. There are 4 keys at
+ * least.
  *
  * Group ids: 0: QUERIES queries, the last of them first where CAUSAL, since they see most keys;
  * 1: head; 2: tile.
@@ -21,12 +22,11 @@
 #include "lib/drop.cl"
 #include "ops/attention/weigh.cl"
 #define TALL (QUERIES < 8 ? QUERIES : 8)
+#define OWNS_KEYS 0
 #include "ops/attention/blocks.cl"
 
-#define BLOCK 16
 #define BLOCKS (KEYS / BLOCK)
-#define OWN ((QUERIES + WARPS - 1) / WARPS)  /* queries whose softmax a warp computes */
-#define SHARE ((VALUES + WARPS - 1) / WARPS) /* values that a warp sums up */
+#define OWN ((QUERIES + WARPS - 1) / WARPS) /* queries whose softmax a warp computes */
 
 /* Local memory: of lane 0 of query i and key u. */
 #define WEIGHT(i, u) (((i)*KEYS + (u)) * PARTS)
@@ -37,43 +37,21 @@ struct softmax {
     V most, sum;
 };
 
-/* What a work-group computes: queries from `from` on, those before `first` for others. */
-struct work {
-    int from, first, end; /* end: of the keys that any of its queries sees */
-    I length;
-    struct ids at;
-};
-
-INLINE struct work work_here(__global const int *lengths, const struct lk_attention *a,
-                             struct lk_drop drop)
-{
-    struct work work;
-    const int id = CAUSAL ? get_num_groups(0) - 1 - get_group_id(0) : get_group_id(0);
-    const int most = most_of(lengths, get_group_id(2), a->keys);
-    work.first = id * QUERIES;
-    work.from = min(work.first, a->queries - QUERIES);
-    work.end = CAUSAL ? min(most, work.from + QUERIES) : most;
-    work.length = valid_steps_here(lengths, get_group_id(2), a->keys);
-    work.at = (struct ids){work.from, get_group_id(1), 0, get_group_id(2), drop};
-    return work;
-}
-
-/* The scores of keys j .. j + KEYS - 1, in blocks that warps share. */
+/* The scores of keys j .. j + KEYS - 1, but those behind all that are seen. */
 INLINE void put_scores(__local V *weights, struct work work, __global const S *q,
                        __global const S *k, int j, int keys)
 {
     for (int b = WARP; b < QUERIES / TALL * (KEYS / COLUMNS); b += WARPS) {
-        const int i = b / (KEYS / COLUMNS) * TALL, u = b % (KEYS / COLUMNS) * COLUMNS;
-        const int begin = min(j + u, keys - COLUMNS), skipped = j + u - begin;
+        const struct block at = block_at(b, KEYS, j, keys);
         V s[TALL][COLUMNS];
-        if (j + u >= (CAUSAL ? min(work.end, work.from + i + TALL) : work.end))
+        if (j + at.column >= (CAUSAL ? min(work.end, work.from + at.row + TALL) : work.end))
             continue;
-        multiply(s, q + (size_t)i * Q_ROW * PARTS, Q_ROW * PARTS,
-                 k + (size_t)begin * K_ROW * PARTS, K_ROW * PARTS, DIM);
+        multiply(s, q + (size_t)at.row * Q_ROW * PARTS, Q_ROW * PARTS,
+                 k + (size_t)(j + at.column - at.skipped) * K_ROW * PARTS, K_ROW * PARTS, DIM);
         UNROLL for (int c = 0; c < COLUMNS; c++)
         {
-            UNROLL for (int r = 0; r < TALL; r++) if (c >= skipped)
-                weights[WEIGHT(i + r, u + c - skipped) + PART] = s[r][c];
+            UNROLL for (int r = 0; r < TALL; r++) if (c >= at.skipped)
+                weights[WEIGHT(at.row + r, at.column + c - at.skipped) + PART] = s[r][c];
         }
     }
 }
@@ -122,35 +100,16 @@ INLINE void weigh(struct softmax softmax[OWN], __local V *weights, __local V *sh
     }
 }
 
-/* Where a warp's values begin, in those of a head, and which is its value number b. */
-#define FIRST_VALUE (WARP * SHARE)
-#define VALUE(b) (VALUES % WARPS ? min(FIRST_VALUE + (b), VALUES - 1) : FIRST_VALUE + (b))
-
-/* y[i] = y[i] shrink[i] + sum_u weight[i][u] v[u], of a block of the softmax. */
-INLINE void add_values(V y[QUERIES][SHARE], const __local V *weights, const __local V *shrink,
-                       struct work work, __global const S *v, int j, int keys)
+/* y[i] = y[i] shrink[i] + sum_u weights[i][u] v[u], of a block of the softmax. */
+INLINE void add_values(V *y, const __local V *weights, const __local V *shrink,
+                       struct walk walk)
 {
     UNROLL for (int i = 0; i < QUERIES; i++)
     {
         const V s = shrink[i * PARTS + PART];
-        UNROLL for (int b = 0; b < SHARE; b++) y[i][b] *= s;
+        UNROLL for (int b = 0; b < SHARE(VALUES); b++) y[i * SHARE(VALUES) + b] *= s;
     }
-    LOOP(4)
-    for (int u = 0; u < BLOCK; u++) {
-        __global const S *row = v + (size_t)min(j + u, keys - 1) * V_ROW * PARTS;
-        V r[SHARE];
-        UNROLL for (int b = 0; b < SHARE; b++)
-        {
-            r[b] = LOAD(row + VALUE(b) * PARTS);
-            if (LENGTHS)
-                r[b] = (I)(j + u) < work.length ? r[b] : (V)(0);
-        }
-        UNROLL for (int i = 0; i < QUERIES; i++)
-        {
-            const V p = weights[WEIGHT(i, u) + PART];
-            UNROLL for (int b = 0; b < SHARE; b++) y[i][b] = FMA(p, r[b], y[i][b]);
-        }
-    }
+    add_rows(y, (struct weights){weights + PART, QUERIES, KEYS * PARTS, 0}, walk);
 }
 
 /* Leaves what sums are multiplied with in `factor`, [QUERIES][PARTS]: 0 where a query does not
@@ -166,8 +125,7 @@ INLINE void finish(const struct softmax softmax[OWN], __local V *factor, __globa
         if (i < QUERIES)
             factor[i * PARTS + PART] = root * keep;
         if (saved && i < QUERIES && t >= work.first) {
-            const size_t row =
-                ((size_t)work.at.tile * a->heads + work.at.head) * a->queries + t;
+            const size_t row = ((size_t)work.at.tile * HEADS + work.at.head) * a->queries + t;
             saved[row * 2 * PARTS + PART] = softmax[o].most;
             saved[(row * 2 + 1) * PARTS + PART] = root;
         }
@@ -186,22 +144,20 @@ attention_group_forward(__global const S *restrict q, __global const S *restrict
     q = row_of(q, tile, a.queries, work.from, Q_ROW, head * DIM);
     k = row_of(k, tile, a.keys, 0, K_ROW, a.k_at + head * DIM);
     v = row_of(v, tile, a.keys, 0, V_ROW, a.v_at + head * VALUES);
-    y = y + (((size_t)tile * a.queries + work.from) * a.heads + head) * VALUES * PARTS + PART;
+    y += (((size_t)tile * a.queries + work.from) * HEADS + head) * VALUES * PARTS + PART;
     struct softmax softmax[OWN];
-    V sums[QUERIES][SHARE];
+    V sums[QUERIES * SHARE(VALUES)];
     UNROLL for (int o = 0; o < OWN; o++) softmax[o] = (struct softmax){LOWEST, (V)(0)};
-    UNROLL for (int i = 0; i < QUERIES; i++)
-    {
-        UNROLL for (int b = 0; b < SHARE; b++) sums[i][b] = (V)(0);
-    }
+    clear(sums, QUERIES * SHARE(VALUES));
     for (int j = 0; j < work.end; j += KEYS) {
         put_scores(weights, work, q, k, j, a.keys);
         TOGETHER;
         weigh(softmax, weights, shrink, work, scale, j);
         TOGETHER;
         ROLLED for (int b = 0; b < BLOCKS && j + b * BLOCK < work.end; b++)
-            add_values(sums, weights + WEIGHT(0, b * BLOCK), shrink + SHRINK(b, 0), work, v,
-                       j + b * BLOCK, a.keys);
+            add_values(sums, weights + WEIGHT(0, b * BLOCK), shrink + SHRINK(b, 0),
+                       (struct walk){v, V_ROW * PARTS, VALUES, j + b * BLOCK, a.keys - 1,
+                                     work.length, LENGTHS});
         TOGETHER;
     }
     finish(softmax, shrink, saved, work, keep, &a);
@@ -209,9 +165,8 @@ attention_group_forward(__global const S *restrict q, __global const S *restrict
     UNROLL for (int i = 0; i < QUERIES; i++)
     {
         const V factor = shrink[i * PARTS + PART];
-        UNROLL for (int b = 0; b < SHARE;
-                    b++) if (work.from + i >= work.first && FIRST_VALUE + b < VALUES)
-            STORE(y + ((size_t)i * a.heads * VALUES + FIRST_VALUE + b) * PARTS,
-                  factor != (V)(0) ? sums[i][b] * factor : (V)(0));
+        if (work.from + i >= work.first)
+            write_share(y + (size_t)i * HEADS * VALUES * PARTS, sums + i * SHARE(VALUES),
+                        VALUES, factor, factor != (V)(0));
     }
 }
