@@ -52,6 +52,8 @@ LEFT_OUT = "left out: products/library (between the kernels of clFFT and CLBlast
 ONE_CLASS = {
     "dense_bias": "gpu", "ending_finish": "gpu",
     "attention_all": "cpu", "attention_keys": "gpu", "attention_queries": "gpu",
+    "attention_group_forward": "gpu", "attention_group_keys": "gpu",
+    "attention_group_queries": "gpu",
     "conv2d_strided": "cpu",
     "layer_norm_total_lanes": "cpu", "recurrent_forward": "cpu", "recurrent_backward": "cpu",
     "layer_norm_total": "gpu", "recurrent_begin": "gpu", "recurrent_step": "gpu",

@@ -342,7 +342,7 @@ static bool check_configuration(struct trial *t, const struct configuration *at)
     if (more && devices[PART_OF_CPU])
         run_again(t, devices[PART_OF_CPU], at->real, all, "on a part of the device", &got);
     const bool is_attention = strcmp(t->op->name, "attention") == 0;
-    const bool of_gpu = at->device == GPU && at->real == LK_F32 && t->c->thorough;
+    const bool of_gpu = at->device == GPU && at->real == LK_F32 && t->c->thorough && !at->half;
     if ((more && at->device == CPU_16 && (is_attention || once_all_are_asked())) ||
         (of_gpu && is_attention && !once_is_asked()))
         check_cores(t, device, at->real, all, &got);

@@ -11,6 +11,9 @@
  *   attention_keys      dk, dv, after attention_queries
  *   attention_all       all of these at once, on CPUs
  *
+ * GPUs have group.cl, group_queries.cl and group_keys.cl for the first three, but where a
+ * work-group has no room for them.
+ *
  * Keys are walked in blocks of BLOCK: where one has a larger score, earlier sums shrink by
  * e^(old most - new most). Blocks begin at multiples of BLOCK, and what a mask hides adds 0, so
  * masked steps at the end change no bit. Backward computes p again.

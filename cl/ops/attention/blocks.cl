@@ -12,9 +12,8 @@ INLINE __global const S *row_of(__global const S *x, size_t tile, int steps, int
     return x + ((tile * steps + step) * numbers + at) * PARTS + PART;
 }
 
-/* s[i][b] = row i of x . row b of z, of n numbers; how far apart their rows are. Some numbers
- * of every row are read at once: the longer the wait for memory, the more has to be on its way.
- */
+/* s[i][b] = row i of x . row b of z, of n numbers; how far apart their rows are. Compilers
+ * begin to read within AHEAD turns of a loop what they have registers for. */
 #define COLUMNS 4
 INLINE void multiply(V s[TALL][COLUMNS], __global const S *x, const int x_apart,
                      __global const S *z, const int z_apart, const int n)
@@ -23,7 +22,7 @@ INLINE void multiply(V s[TALL][COLUMNS], __global const S *x, const int x_apart,
     {
         UNROLL for (int b = 0; b < COLUMNS; b++) s[i][b] = (V)(0);
     }
-    LOOP(4)
+    LOOP(AHEAD)
     for (int d = 0; d < n; d++) {
         V left[TALL], right[COLUMNS];
         UNROLL for (int b = 0; b < COLUMNS; b++) right[b] = LOAD(z + b * z_apart + d * PARTS);
@@ -69,7 +68,7 @@ struct weights {
 INLINE void add_rows(V *sums, struct weights w, struct walk walk)
 {
     const int share = SHARE(walk.n);
-    LOOP(4)
+    LOOP(AHEAD)
     for (int u = 0; u < BLOCK; u++) {
         __global const S *row = walk.z + (size_t)min(walk.from + u, walk.last) * walk.apart;
         V r[MOST_SHARE];

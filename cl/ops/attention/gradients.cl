@@ -22,10 +22,10 @@ INLINE struct kept kept_of(struct work work, __global const V *saved, __global c
     return (struct kept){saved + 2 * first + PART, dots + first + PART};
 }
 
-/* The weight of a score of query t. */
-INLINE V weight_of(V score, real scale, struct kept kept, int t)
+/* The weight of a score, of the query whose most and root are at `saved`. */
+INLINE V weight_of(V score, real scale, __global const V *saved)
 {
-    return power(score * scale - kept.saved[t * 2 * PARTS]) * kept.saved[(t * 2 + 1) * PARTS];
+    return power(score * scale - saved[0]) * saved[PARTS];
 }
 
 /* Gives those of four weights, `apart` from each other, of query t and the keys of a quadruple

@@ -8,8 +8,8 @@
  *
  * The formula, the shapes, CAUSAL, LENGTHS, SELF and DROP are those of attention.cl. -D
  * besides: DIM, VALUES, HEADS; QUERIES: 16, 8 or 4, and no more than there are; KEYS: a
- * multiple of BLOCK; WARPS; Q_ROW, K_ROW, V_ROW: numbers of a time step. There are 4 keys at
- * least.
+ * multiple of BLOCK; WARPS; Q_ROW, K_ROW, V_ROW: numbers of a time step; AHEAD: see
+ * ops/attention/blocks.cl. There are 4 keys at least.
  *
  * Group ids: 0: QUERIES queries, the last of them first where CAUSAL, since they see most keys;
  * 1: head; 2: tile.

@@ -37,16 +37,17 @@ INLINE int place_of(int r, struct work work)
 INLINE void put_weights(__local V *slopes, V s[TALL][COLUMNS], struct block at,
                         struct work work, struct kept kept, real scale, int t)
 {
+    const int first = t + at.column - at.skipped;
+    __global const V *saved = kept.saved + first * 2 * PARTS;
     UNROLL for (int c = 0; c < COLUMNS; c++)
     {
-        const int u = c - at.skipped + (c < at.skipped ? COLUMNS : 0);
-        const int query = t + at.column - at.skipped + c;
+        const int u = c - at.skipped + (c < at.skipped ? COLUMNS : 0), query = first + c;
         const I keys = keys_of(work.length, query);
         const I counts = counts_query(work.length, query) && c >= at.skipped;
         UNROLL for (int r = 0; r < TALL; r++)
         {
             const int key = work.from + r;
-            const V p = weight_of(s[r][c], scale, kept, query);
+            const V p = weight_of(s[r][c], scale, saved + c * 2 * PARTS);
             slopes[SLOPE(place_of(r, work), at.column + u) + PART] =
                 counts && key >= work.first && SEES(key, keys) ? p : (V)(0);
         }
@@ -63,10 +64,11 @@ INLINE void put_weights(__local V *slopes, V s[TALL][COLUMNS], struct block at,
 INLINE void put_slopes(__local V *slopes, V s[TALL][COLUMNS], struct block at, struct work work,
                        struct kept kept, real keep, int t)
 {
+    __global const V *dots = kept.dots + (t + at.column - at.skipped) * PARTS;
     UNROLL for (int c = 0; c < COLUMNS; c++)
     {
         const int u = c - at.skipped + (c < at.skipped ? COLUMNS : 0);
-        const V dot = kept.dots[(t + at.column - at.skipped + c) * PARTS];
+        const V dot = dots[c * PARTS];
         UNROLL for (int r = 0; r < TALL; r++)
         {
             __local V *slope = slopes + SLOPE(place_of(r, work), at.column + u) + PART;

@@ -43,6 +43,7 @@ INLINE void put_dots(__local V *dots, __global V *left, struct work work, __glob
 INLINE void put_weights(__local V *slopes, V s[TALL][COLUMNS], struct block at,
                         struct work work, struct kept kept, real scale, int j)
 {
+    __global const V *saved = kept.saved + (work.from + at.row) * 2 * PARTS;
     UNROLL for (int r = 0; r < TALL; r++)
     {
         const int t = work.from + at.row + r;
@@ -50,7 +51,7 @@ INLINE void put_weights(__local V *slopes, V s[TALL][COLUMNS], struct block at,
         UNROLL for (int c = 0; c < COLUMNS; c++)
         {
             const int u = c - at.skipped + (c < at.skipped ? COLUMNS : 0);
-            const V p = weight_of(s[r][c], scale, kept, t);
+            const V p = weight_of(s[r][c], scale, saved + r * 2 * PARTS);
             slopes[SLOPE(at.row + r, at.column + u) + PART] =
                 c >= at.skipped && SEES(j + at.column + u, keys) ? p : (V)(0);
         }

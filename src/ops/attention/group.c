@@ -29,18 +29,24 @@ struct use {
     bool is_backward, is_of_keys;
 };
 
-/* Sums that a work-item may keep beside what it multiplies, by its registers; backward needs
- * more for other things. See tools/gpu_static. */
-static int64_t most_sums(const struct lk_device_info *info, bool is_backward)
+/* What a vendor's devices have registers for, see tools/gpu_static: sums of a work-item,
+ * forward and backward, which needs more for other things; and how many numbers of a row it may
+ * read before they are needed. */
+static const struct vendor {
+    const char *name;
+    int forward, backward, ahead;
+} vendors[] = {
+    {"NVIDIA", 128, 128, 8},
+    {"Advanced Micro Devices", 64, 64, 4},
+    {"", 32, 16, 4},
+};
+
+static const struct vendor *vendor_of(const struct lk_op_setup *setup)
 {
-    static const struct vendor {
-        const char *name;
-        int forward, backward;
-    } vendors[] = {{"NVIDIA", 128, 128}, {"Advanced Micro Devices", 64, 64}, {"", 32, 16}};
-    int i = 0;
-    while (!strstr(info->vendor, vendors[i].name))
-        i++;
-    return is_backward ? vendors[i].backward : vendors[i].forward;
+    const struct vendor *v = vendors;
+    while (!strstr(lk_device_info(setup->device)->vendor, v->name))
+        v++;
+    return v;
 }
 
 /* 0: not even two fit a work-group. */
@@ -63,11 +69,11 @@ static size_t local_bytes(const struct lk_op_setup *setup, const struct use *use
 static bool fits(const struct lk_op_setup *setup, const struct use *use, const struct block *b,
                  int warps)
 {
-    const struct lk_device_info *info = lk_device_info(setup->device);
+    const struct vendor *v = vendor_of(setup);
+    const int most = use->is_backward ? v->backward : v->forward;
     const int64_t sums = lk_divide_up(use->sums[0], warps) + lk_divide_up(use->sums[1], warps);
-    return use->own >= b->own && use->walked >= LEAST_WALKED &&
-           b->own * sums <= most_sums(info, use->is_backward) &&
-           local_bytes(setup, use, b) <= info->local_bytes;
+    return use->own >= b->own && use->walked >= LEAST_WALKED && b->own * sums <= most &&
+           local_bytes(setup, use, b) <= lk_device_info(setup->device)->local_bytes;
 }
 
 /* Every compute unit has one work-group at a time. */
@@ -103,12 +109,12 @@ static void print_options(const struct lk_op_setup *setup, const struct lk_atten
     snprintf(text, OPTIONS_BYTES,
              "-DDIM=%lld -DVALUES=%lld -DHEADS=%lld -DQUERIES=%d -DKEYS=%d -DWARPS=%d "
              "-DQ_ROW=%lld -DK_ROW=%lld -DV_ROW=%lld -DCAUSAL=%d -DLENGTHS=%d -DSELF=%d "
-             "-DDROP=%d",
+             "-DDROP=%d -DAHEAD=%d",
              (long long)f->dim, (long long)f->values, (long long)o->heads,
              use->is_of_keys ? b->walked : b->own, use->is_of_keys ? b->own : b->walked, warps,
              (long long)x[0].dim[1], (long long)x[f->k_input].dim[1],
              (long long)x[f->v_input].dim[1], o->causal, f->has_lengths, f->tensors == 1,
-             lk_attention_drops(setup));
+             lk_attention_drops(setup), vendor_of(setup)->ahead);
 }
 
 static enum lk_status announce(const struct lk_op_setup *setup,
