@@ -277,11 +277,31 @@ class Tune(ProgramTest):
         for algorithm in self.kept().values():
             self.assertRegex(algorithm, '^direct')
 
+    def keep(self, lines):
+        """As if it had been found by tuning, by keys; returns the file."""
+        if not glob.glob(self.path('cache/tuning/*-normal.txt')):
+            self.tune('--seconds', '1', environment={'LOCKSTEP_CLASS': 'gpu'})
+        [path] = glob.glob(self.path('cache/tuning/*-normal.txt'))
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write('math normal\n')
+            file.writelines(f'{key}\t{algorithm}\n' for key, algorithm in lines.items())
+        return path
+
+    def keep_clblast(self, **more):
+        """For a layer of single taps on a GPU's kernels, to which no rule leaves it."""
+        self.put('one.yaml', NET.replace('filters: 16, kernel: 3', 'filters: 16, kernel: 1'))
+        if not os.path.exists(self.path('rule')):
+            self.run_program('train', 'one.yaml', *self.TRAIN[1:], '--run', 'rule', '--tune',
+                             'off', '--steps', '1', environment={'LOCKSTEP_CLASS': 'gpu'})
+        keys = [key for key in self.algorithms('rule') if ' [8, 26, 26] ' in key]
+        self.assertEqual(len(keys), 3)
+        return self.keep({**{key: 'clblast' for key in keys}, **more})
+
     @unittest.skipUnless(LAYER, 'no layer that makes devices fail')
     def test_clblast_that_multiplies_wrongly_is_not_used(self):
         """What its known answer is compared with changes: another algorithm stands in."""
-        self.put('one.yaml', NET.replace('filters: 16, kernel: 3', 'filters: 16, kernel: 1'))
-        train = ['one.yaml', *self.TRAIN[1:], '--tune', 'off', '--steps', '3']
+        self.keep_clblast()
+        train = ['one.yaml', *self.TRAIN[1:], '--steps', '3']
         gpu = {'LOCKSTEP_CLASS': 'gpu'}
         self.run_program('train', *train, '--run', 'right', environment=gpu)
         self.assertIn('clblast', self.algorithms('right').values())
@@ -310,12 +330,9 @@ layers:
         gpu = {'LOCKSTEP_CLASS': 'gpu'}
         self.run_program('train', *train, '--run', 'rule', '--steps', '1', '--tune', 'off',
                          environment=gpu)
-        self.run_program('tune', 'net.yaml', '--seconds', '1', environment=gpu)
-        path = glob.glob(self.path('cache/tuning/*-normal.txt'))[0]
         keys = [key for key in self.algorithms('rule') if '[192, 28, 28]' in key]
         self.assertEqual(len(keys), 3)
-        with open(path, 'w', encoding='utf-8') as file:
-            file.write('math normal\n' + ''.join(f'{key}\tclblast\n' for key in keys))
+        self.keep({key: 'clblast' for key in keys})
         made = []
         for steps in '1', '3':
             count = {'OPENCL_LAYERS': LAYER, 'LOCKSTEP_FAULT_COUNT': self.path('count' + steps)}
@@ -340,21 +357,12 @@ layers:
         [key] = [key for key in algorithms if key.startswith('clblast tiles float32 on ')]
         return done, key, algorithms[key]
 
-    def keep(self, key, algorithm):
-        """As if it had been found by tuning."""
-        if not glob.glob(self.path('cache/tuning/*-normal.txt')):
-            self.tune('--seconds', '1')
-        [path] = glob.glob(self.path('cache/tuning/*-normal.txt'))
-        with open(path, 'w', encoding='utf-8') as file:
-            file.write(f'math normal\n{key}\t{algorithm}\n')
-        return path
-
     def test_tiles_of_clblast(self):
         """A run keeps those it began with; no bit depends on them."""
-        self.put('one.yaml', NET.replace('filters: 16, kernel: 3', 'filters: 16, kernel: 1'))
+        path = self.keep_clblast()
         _, key, tiles = self.clblast_run('own', '8')
         self.assertEqual(tiles, 'own')
-        path = self.keep(key, 'plain')
+        self.keep_clblast(**{key: 'plain'})
         self.assertEqual(self.clblast_run('plain', '4')[2], 'plain')
         two = self.clblast_run('two', '8', '--device', '0*2', '--split', 'all')
         self.assertEqual(two[2], 'plain')
@@ -362,12 +370,12 @@ layers:
         self.assertEqual(self.clblast_run('plain', '8')[2], 'plain')
         for run in 'plain', 'two':
             self.assertEqual(self.sha256(run), self.sha256('own'))
-        self.keep(key, '16x16x16')
+        self.keep_clblast(**{key: '16x16x16'})
         done, _, tiles = self.clblast_run('foreign', '1')
         self.assertIn("'16x16x16' cannot be had for clblast tiles", done.stderr)
         self.assertEqual(tiles, 'own')
         if LAYER:  # a bit of what is compared with the known answer changes
-            self.keep(key, '64x64x16')
+            self.keep_clblast(**{key: '64x64x16'})
             done, _, tiles = self.clblast_run(
                 'wrong', '8', OPENCL_LAYERS=LAYER,
                 LOCKSTEP_FAULT='call=clEnqueueReadBuffer,nth=1,times=1,kind=corrupt')

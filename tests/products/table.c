@@ -94,6 +94,40 @@ static void do_not_follow_from_caches(void **state)
     lk_device_close(of);
 }
 
+static const char *cheapest(const struct lk_choice *of)
+{
+    int best = 0;
+    for (int i = 1; i < of->count; i++)
+        if (lk_candidate_is_possible(&of->candidates[i], LK_MATH_NORMAL) &&
+            of->candidates[i].cost < of->candidates[best].cost)
+            best = i;
+    return of->candidates[best].name;
+}
+
+/* Where blocks are few or half empty, a GPU of many compute units takes what divides its sums
+ * among them: CLBlast has made dw of 144 channels and 24 filters in three work-groups. */
+static void large_gpus_are_kept_busy(void **state)
+{
+    static const struct shape more[] = {{144, 24, 56, 1}, {24, 144, 56, 1}, {32, 16, 112, 1},
+                                        {16, 96, 112, 1}, {96, 24, 56, 1},  {192, 32, 28, 1},
+                                        {64, 256, 56, 1}, {256, 64, 56, 1}, {960, 320, 7, 1},
+                                        {3, 32, 112, 3},  {16, 16, 32, 3},  {64, 64, 56, 3}};
+    (void)state;
+    struct lk_device *of = open_class("gpu");
+    struct lk_device_info *info = (struct lk_device_info *)lk_device_info(of);
+    info->compute_units = 132;
+    snprintf(info->vendor, sizeof info->vendor, "NVIDIA Corporation");
+    for (int i = 0; i < LK_COUNT(more); i++)
+        for (int pass = 0; pass < LK_PASSES; pass++) {
+            const struct lk_conv2d_options options = options_of(&more[i]);
+            const struct lk_op_setup setup = setup_of(of, &more[i], &options);
+            struct lk_choice choice;
+            assert_true(lk_op_conv2d.choice(&setup, pass, &choice));
+            assert_string_equal(cheapest(&choice), "gemm");
+        }
+    lk_device_close(of);
+}
+
 /* More columns than the kernel counts are refused, not computed with another order of sums. */
 static void too_many_columns_are_refused(void **state)
 {
@@ -116,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follow_from_shapes_alone),
         cmocka_unit_test(do_not_follow_from_caches),
+        cmocka_unit_test(large_gpus_are_kept_busy),
         cmocka_unit_test(too_many_columns_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,10 +146,29 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     return LK_OK;
 }
 
+/* Without local memory, a GPU waits for its caches: each block of filters reads all inputs. */
+static double gpu_cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    const struct lk_product_shape *s = job->shape;
+    struct lk_direct_gather g;
+    if (job->pass == LK_PASS_FORWARD)
+        lk_direct_describe_forward(s, &g);
+    else
+        lk_direct_describe_phase(s, 0, &g);
+    g.blocking = "";
+    lk_direct_choose_block(setup, &g);
+    const int64_t blocks = lk_divide_up(g.outs, g.block.rows);
+    const double adds = lk_product_adds(s) / (double)g.outs * (double)(blocks * g.block.rows);
+    const double items = (double)(blocks * g.groups * (g.axis[0].out >> g.pool) *
+                                  setup->tiling.shard_tiles * setup->tiling.lanes);
+    return adds * (1 / 0.25 + LK_GPU_CACHE / (double)g.block.rows) *
+           lk_product_idleness(setup, items);
+}
+
 static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
 {
-    /* Without local memory, a GPU waits for its caches. */
-    return lk_product_adds(job->shape) / (setup->tiling.vector == 1 ? 0.25 : 0.85);
+    return setup->tiling.vector == 1 ? gpu_cost(setup, job)
+                                     : lk_product_adds(job->shape) / 0.85;
 }
 
 /* Filters x columns whose sums fill the registers. */

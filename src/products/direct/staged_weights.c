@@ -121,6 +121,18 @@ static void choose_group(const struct lk_product_setup *setup, const struct lk_p
                  lk_divide_up(w->group_filters, b->block.columns) * b->block.columns);
 }
 
+/* Parts decide the order of sums: they follow from the shape and the class alone. */
+static void choose_parts(const struct lk_product_setup *setup, const struct lk_product_shape *s,
+                         struct staged *w)
+{
+    w->parts.count = s->groups * s->filters * s->channels * s->axis[0].taps * s->axis[1].taps;
+    const int64_t wanted = setup->tiling.vector == 1 ? 512 : 16;
+    const int64_t groups = lk_divide_up(w->parts.count, setup->tiling.vector == 1 ? 64 : 8192);
+    const int64_t tiles = setup->tiling.shard_tiles;
+    w->part_tiles = lk_divide_up(tiles, lk_least(tiles, lk_divide_up(wanted, groups)));
+    w->parts.parts = lk_divide_up(tiles, w->part_tiles);
+}
+
 static enum lk_status prepare_kernel(const struct lk_product_setup *setup,
                                      const struct lk_product_shape *s, struct staged *w)
 {
@@ -130,13 +142,7 @@ static enum lk_status prepare_kernel(const struct lk_product_setup *setup,
     choose_register_block(setup, s, &b);
     choose_area(setup, s, &b);
     choose_group(setup, s, &b, w);
-    /* Parts decide the order of sums: they follow from the shape and the class alone. */
-    w->parts.count = s->groups * s->filters * s->channels * s->axis[0].taps * s->axis[1].taps;
-    const int64_t wanted = setup->tiling.vector == 1 ? 512 : 16;
-    const int64_t groups = lk_divide_up(w->parts.count, setup->tiling.vector == 1 ? 64 : 8192);
-    const int64_t tiles = setup->tiling.shard_tiles;
-    w->part_tiles = lk_divide_up(tiles, lk_least(tiles, lk_divide_up(wanted, groups)));
-    w->parts.parts = lk_divide_up(tiles, w->part_tiles);
+    choose_parts(setup, s, w);
     lk_geometry_print(&numbers, LK_GEOMETRY_ALL, geometry);
     snprintf(text, sizeof text,
              "%s -DGROUPS=%d -DROWS=%d -DCOLUMNS=%d -DSTRIP=%d -DROWS_EACH=%d -DTILES_EACH=%d "
@@ -179,5 +185,31 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     return lk_partial_sums_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
 }
 
+/* Without local memory, a GPU waits for its caches: a block reads its operands for itself. */
+static double gpu_cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    const struct lk_product_shape *s = job->shape;
+    struct blocking b;
+    struct staged w;
+    choose_register_block(setup, s, &b);
+    choose_parts(setup, s, &w);
+    const int64_t channels = lk_divide_up(s->channels, b.block.rows);
+    const int64_t filters = lk_divide_up(s->filters, b.block.columns);
+    const double waste = (double)(channels * b.block.rows * filters * b.block.columns) /
+                         (double)(s->channels * s->filters);
+    const double numbers =
+        1 / (double)(b.block.rows * s->axis[1].taps) + 1 / (double)b.block.columns;
+    const double items =
+        (double)(s->groups * channels * filters * w.parts.parts * setup->tiling.lanes);
+    return lk_product_adds(s) * waste * (1 / 0.25 + LK_GPU_CACHE * numbers) *
+           lk_product_idleness(setup, items);
+}
+
+static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    return setup->tiling.vector == 1 ? gpu_cost(setup, job)
+                                     : lk_direct_weights_cost(setup, job);
+}
+
 const struct lk_product_verbs lk_direct_staged_weights = {
-    .cost = lk_direct_weights_cost, .prepare = prepare, .enqueue = enqueue};
+    .cost = cost, .prepare = prepare, .enqueue = enqueue};

@@ -2,6 +2,7 @@
  * one for each phase of the strides in the data gradient. */
 #include "products/direct/direct.h"
 #include "products/gpu/args.h"
+#include "products/gpu/cost.h"
 #include "products/gpu/gpu.h"
 #include "products/gpu/units.h"
 #include "products/gpu/weights.h"
@@ -11,9 +12,6 @@
 #include <stdio.h>
 
 enum { MOST_TAPS = 64, CHUNK = 8 };
-/* How many times as fast matrix units are: more in products alone, but then memory is waited
- * for. */
-static const double MATRIX_SPEED = 4;
 
 struct gather {
     struct lk_direct_gather of;  /* pack: NULL where weights are read in place */
@@ -188,19 +186,10 @@ static enum lk_status enqueue_gather(const struct lk_product_setup *setup, enum 
 
 /* --- the verbs --------------------------------------------------------------------- */
 
-static struct lk_gpu_product any_product(const struct lk_product_setup *setup,
-                                         const struct lk_product_job *job, int matrix)
-{
-    struct lk_gpu_product product = lk_gpu_weights_product(setup, job->shape, matrix);
-    if (job->pass != LK_PASS_WEIGHTS)
-        product.use = LK_GPU_GATHER;
-    return product;
-}
-
 static bool fits_with(const struct lk_product_setup *setup, const struct lk_product_job *job,
                       int matrix)
 {
-    const struct lk_gpu_product product = any_product(setup, job, matrix);
+    const struct lk_gpu_product product = lk_gpu_product(setup, job, matrix);
     const int64_t taps = job->shape->axis[0].taps * job->shape->axis[1].taps;
     struct lk_gpu_tile tile;
     return (job->pass == LK_PASS_WEIGHTS || taps <= MOST_TAPS) && is_small(setup, job->shape) &&
@@ -218,28 +207,24 @@ static bool matrix_fits(const struct lk_product_setup *setup, const struct lk_pr
     return matrix && fits_with(setup, job, matrix);
 }
 
-/* Blocks of filters are full of work only where there are many of them in a group. */
 static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
 {
-    const struct lk_product_shape *s = job->shape;
-    const int64_t outs = job->pass == LK_PASS_DATA ? s->channels : s->filters;
-    const double waste = (double)(lk_divide_up(outs, 64) * 64) / (double)outs;
-    (void)setup;
-    return lk_product_adds(s) * waste / (job->pass == LK_PASS_WEIGHTS ? 0.75 : 0.8);
-}
-
-bool lk_gpu_takes_matrix(const struct lk_product_setup *setup,
-                         const struct lk_product_shape *shape)
-{
-    const struct lk_product_job forward = {.shape = shape, .pass = LK_PASS_FORWARD};
-    return setup->tiling.vector == 1 && fits(setup, &forward) &&
-           cost(setup, &forward) < lk_direct_gather_verbs.cost(setup, &forward);
+    return lk_gpu_cost(setup, job, 0);
 }
 
 static double matrix_cost(const struct lk_product_setup *setup,
                           const struct lk_product_job *job)
 {
-    return cost(setup, job) / MATRIX_SPEED;
+    return lk_gpu_cost(setup, job, lk_gpu_matrix(setup));
+}
+
+/* Blocks of units are full of work only where there are many of them. */
+bool lk_gpu_takes_matrix(const struct lk_product_setup *setup,
+                         const struct lk_product_shape *shape)
+{
+    const struct lk_product_job forward = {.shape = shape, .pass = LK_PASS_FORWARD};
+    return setup->tiling.vector == 1 && fits(setup, &forward) &&
+           lk_divide_up(shape->filters, 64) * 20 < shape->filters;
 }
 
 static bool blocking_of(const struct lk_product_setup *setup, const struct lk_product_job *job,

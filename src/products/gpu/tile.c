@@ -79,6 +79,17 @@ static double seconds(const struct lk_product_setup *setup, const struct lk_gpu_
     return (double)lk_divide_up(blocks, at_a_time) * area / lk_gpu_tile_items(t);
 }
 
+static double excess(const struct lk_product_setup *setup, const struct lk_gpu_product *p,
+                     const struct shipped *s)
+{
+    const struct lk_gpu_tile *t = &s->tile;
+    const double rows = (double)(lk_divide_up(p->rows, t->rows) * t->rows);
+    const double columns = (double)(lk_divide_up(p->columns, t->columns) * t->columns);
+    const double sums = (double)(t->block.rows * t->block.columns);
+    return rows / (double)p->rows * (columns / (double)p->columns) * shipped[LARGE].share /
+           s->share * lk_product_idleness(setup, rows * columns * (double)p->count / sums);
+}
+
 static void print_name(const struct lk_gpu_tile *t, char text[LK_GPU_TILE_BYTES])
 {
     snprintf(text, LK_GPU_TILE_BYTES, "%dx%dx%d", t->rows, t->columns, t->depth);
@@ -94,6 +105,20 @@ bool lk_gpu_tile_name(const struct lk_product_setup *setup,
             return true;
         }
     return false;
+}
+
+double lk_gpu_tile_excess(const struct lk_product_setup *setup,
+                          const struct lk_gpu_product *product)
+{
+    const unsigned tiles = product->matrix ? ALL : tiles_of(lk_device_info(setup->device));
+    double least = 0;
+    for (int i = 0; i < SHIPPED; i++) {
+        const double found = excess(setup, product, &shipped[i]);
+        if ((tiles & 1u << i) && fits(setup, product, &shipped[i].tile) &&
+            (least == 0 || found < least))
+            least = found;
+    }
+    return least;
 }
 
 bool lk_gpu_tile_choose(const struct lk_product_setup *setup,

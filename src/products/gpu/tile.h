@@ -34,6 +34,12 @@ bool lk_gpu_tile_choose(const struct lk_product_setup *setup,
                         const struct lk_gpu_product *product, const char *wanted,
                         struct lk_gpu_tile *tile);
 
+/* How many times as long as whole blocks of the largest tile, and enough of them for the
+ * device, the product takes: results that blocks have too many, smaller blocks, compute units
+ * without one. 0: none fits. */
+double lk_gpu_tile_excess(const struct lk_product_setup *setup,
+                          const struct lk_gpu_product *product);
+
 /* The name, "128x128x8", of tile `index` of those that fit the device; false past the last. */
 bool lk_gpu_tile_name(const struct lk_product_setup *setup,
                       const struct lk_gpu_product *product, int index,

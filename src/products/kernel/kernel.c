@@ -41,3 +41,10 @@ double lk_product_adds(const struct lk_product_shape *s)
            (double)(s->axis[0].taps * s->axis[1].taps) *
            (double)(s->axis[0].all_out * s->axis[1].all_out);
 }
+
+/* So many work-items hide what a compute unit waits for. */
+double lk_product_idleness(const struct lk_product_setup *setup, double items)
+{
+    const double wanted = 256.0 * lk_device_info(setup->device)->compute_units;
+    return setup->tiling.vector == 1 && items < wanted ? wanted / items : 1;
+}

@@ -14,6 +14,7 @@
 
 /* Of the peak: CLBlast's parameters are for GPUs, and its kernels meant for them. */
 static const double CPU_SHARE = 0.06, GPU_SHARE = 0.5;
+enum { BLOCK = 64, BLOCK_ITEMS = 256 }; /* of the results of a work-group, about */
 
 struct blas {
     enum lk_pass pass;
@@ -37,10 +38,26 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_product_j
            !lk_blas_has_failed(setup->device, (int)lk_dtype_bytes(setup->real));
 }
 
+/* A GPU makes dw of a tile after that of the tile before, in as few work-groups as dw has
+ * blocks. The fast kernel wants its operands copied. */
+static double gpu_cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    const struct lk_product_shape *s = job->shape;
+    const int64_t c = s->channels, k = s->filters, pixels = s->axis[0].in * s->axis[1].in;
+    const int64_t row = pixels * setup->tiling.lanes, tiles = setup->tiling.shard_tiles;
+    const bool of_weights = job->pass == LK_PASS_WEIGHTS;
+    const int64_t m = job->pass == LK_PASS_FORWARD ? k : c, n = of_weights ? k : row;
+    const double blocks = (double)(lk_divide_up(m, BLOCK) * lk_divide_up(n, BLOCK));
+    const double waste = blocks * BLOCK * BLOCK / (double)(m * n);
+    const double items = blocks * BLOCK_ITEMS * (double)(of_weights ? 1 : tiles);
+    return lk_product_adds(s) * waste / GPU_SHARE * lk_product_idleness(setup, items) +
+           2.0 * LK_GPU_MEMORY * (double)((c + k) * pixels);
+}
+
 static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
 {
     const bool is_cpu = lk_device_info(setup->device)->device_class == LK_CLASS_CPU;
-    return lk_product_adds(job->shape) / (is_cpu ? CPU_SHARE : GPU_SHARE);
+    return is_cpu ? lk_product_adds(job->shape) / CPU_SHARE : gpu_cost(setup, job);
 }
 
 /* --- tiles ------------------------------------------------------------------------------- */

@@ -43,15 +43,19 @@ static void choose_round(const struct lk_product_setup *setup, struct lk_product
     job->count = w->m_first - job->first + (w->of_weights ? products : outs);
 }
 
+/* A matrix for each position; `columns` are those of all Winograd tiles and lanes. */
+static struct lk_gpu_product product_of(const struct gpu *w, int64_t columns)
+{
+    return (struct lk_gpu_product){.use = w->of_weights ? LK_GPU_WEIGHTS : LK_GPU_GATHER,
+                                   .rows = w->of_weights ? w->g.ins : w->g.outs,
+                                   .columns = w->of_weights ? w->g.outs : columns,
+                                   .count = w->positions};
+}
+
 static enum lk_status prepare_products(const struct lk_product_setup *setup,
                                        const char *blocking, struct gpu *w)
 {
-    const int64_t columns = w->room * setup->tiling.lanes;
-    const struct lk_gpu_product product = {.use =
-                                               w->of_weights ? LK_GPU_WEIGHTS : LK_GPU_GATHER,
-                                           .rows = w->of_weights ? w->g.ins : w->g.outs,
-                                           .columns = w->of_weights ? w->g.outs : columns,
-                                           .count = w->positions};
+    const struct lk_gpu_product product = product_of(w, w->room * setup->tiling.lanes);
     const int chunk = w->g.ins < CHUNK ? 1 : CHUNK;
     struct lk_product_setup terms = *setup;
     terms.stores_half = false;
@@ -70,15 +74,10 @@ static enum lk_status prepare_products(const struct lk_product_setup *setup,
     return lk_product_kernel(&terms, "products/gpu/gather", "conv2d_gpu", text, &w->products);
 }
 
-static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
-                              void **state)
+static void describe(const struct lk_product_job *job, struct gpu *w)
 {
     const int64_t tile = job->product->tile;
-    const char *file = "products/winograd/gpu";
     struct lk_product_job forward = *job;
-    char plain[64], text[64];
-    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct gpu), state));
-    struct gpu *w = *state;
     w->of_weights = job->pass == LK_PASS_WEIGHTS;
     if (w->of_weights)
         forward.pass = LK_PASS_FORWARD;
@@ -86,7 +85,18 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     if (w->of_weights)
         w->g.source = (int)job->gradient;
     w->positions = (tile + 2) * (tile + 2);
-    w->squares = lk_divide_up(w->g.out[0], tile) * lk_divide_up(w->g.out[1], tile);
+    w->squares = lk_winograd_squares(w->g.out, tile);
+}
+
+static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
+                              void **state)
+{
+    const int64_t tile = job->product->tile;
+    const char *file = "products/winograd/gpu";
+    char plain[64], text[64];
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct gpu), state));
+    struct gpu *w = *state;
+    describe(job, w);
     w->pitch = w->of_weights ? w->g.outs : lk_divide_up(w->g.outs, 4) * 4;
     choose_round(setup, job, w);
     LK_TRY(prepare_products(setup, job->blocking, w));
@@ -242,13 +252,17 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_product_j
     return setup->tiling.vector == 1 && lk_winograd_fits(setup, job);
 }
 
-/* Transforms wait for memory: four numbers of a channel and position at 40 multiply-adds each.
- */
+/* Transforms wait for memory: four numbers of a channel and position. */
 static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
 {
-    const double products = (double)(job->shape->channels * job->shape->filters);
+    struct gpu w;
+    describe(job, &w);
+    const struct lk_tiling *t = &setup->tiling;
+    const struct lk_gpu_product product = product_of(&w, w.squares * t->shard_tiles * t->lanes);
+    const double products = (double)(job->shape->channels * job->shape->filters) *
+                            lk_gpu_tile_excess(setup, &product);
     const double shared = job->pass == LK_PASS_WEIGHTS ? 7 : 3.5;
-    return lk_winograd_cost(setup, job, products, 160, shared);
+    return lk_winograd_cost(setup, job, products, 4 * LK_GPU_MEMORY, shared);
 }
 
 const struct lk_product_verbs lk_winograd_gpu = {
