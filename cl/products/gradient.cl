@@ -85,6 +85,9 @@ KERNEL void conv2d_expand(__global const S *restrict dy, __global const S *restr
                  get_group_id(1), get_group_id(2));
 }
 
+/* Parts that a GPU waits for at a time. */
+#define AT_ONCE 16
+
 BODY void total_group(__global const real *restrict parts, int first, int count, int each,
                       int parts_of_shard, __global real *restrict dw, int dw_stride,
                       int group_0, int group_1)
@@ -103,7 +106,17 @@ BODY void total_group(__global const real *restrict parts, int first, int count,
 #endif
     for (i += PART; i < i1; i += PARTS) {
         real sum = parts[i];
-        for (int p = 1; p < parts_of_shard; p++)
+        int p = 1;
+#if VECTOR == 1
+        for (; p + AT_ONCE <= parts_of_shard; p += AT_ONCE) {
+            real next[AT_ONCE];
+            UNROLL for (int n = 0; n < AT_ONCE; n++)
+                next[n] = parts[(size_t)(p + n) * count + i];
+            UNROLL for (int n = 0; n < AT_ONCE; n++)
+                sum += next[n];
+        }
+#endif
+        for (; p < parts_of_shard; p++)
             sum += parts[(size_t)p * count + i];
         dw[i] = sum;
     }

@@ -47,14 +47,15 @@ LEFT_OUT = "left out: products/library (between the kernels of clFFT and CLBlast
 
 # What the cases reach in one class alone: walks over all steps in one launch, and sums of a
 # layer norm's fused gradients, are for CPUs; of small sizes CPUs need no other. Convolutions
-# with strides have a kernel of their own on CPUs; bias gradients of matrices have one on GPUs,
+# with strides have a kernel of their own on CPUs, weight gradients of depthwise ones have one in
+# either class; bias gradients of matrices have one on GPUs,
 # as has what comes behind sums, which on CPUs only those of libraries leave to it.
 ONE_CLASS = {
     "dense_bias": "gpu", "ending_finish": "gpu",
     "attention_all": "cpu", "attention_keys": "gpu", "attention_queries": "gpu",
     "attention_group_forward": "gpu", "attention_group_keys": "gpu",
     "attention_group_queries": "gpu",
-    "conv2d_strided": "cpu",
+    "conv2d_strided": "cpu", "conv2d_depthwise_weights": "cpu",
     "layer_norm_total_lanes": "cpu", "recurrent_forward": "cpu", "recurrent_backward": "cpu",
     "layer_norm_total": "gpu", "recurrent_begin": "gpu", "recurrent_step": "gpu",
     "recurrent_gates": "gpu", "recurrent_end": "gpu",

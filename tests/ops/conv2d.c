@@ -436,6 +436,9 @@ static const struct op_case cases[] = {
     /* channels that do not fill the last work-group */
     {"conv2d", "filters=259 groups=259 kernel=3", .x = {OP_SHAPE(259, 4, 5)}, .samples = 33,
      .integers = true, .algorithm = "depthwise"},
+    /* so many channels that a part of dw has several strips of rows on a GPU */
+    {"conv2d", "filters=4100 groups=4100 kernel=2", .x = {OP_SHAPE(4100, 10, 3)}, .samples = 9,
+     .integers = true, .algorithm = "depthwise", .only = OP_CPU | OP_GPU},
     /* a GPU's blocks: channels that do not fill them, pixels of several tiles in one, one tap,
      * many taps, taps that no pixel has, pools, parts of a shard */
     GEMM("", "filters=20 kernel=3 padding=same", 33, 9, 13, .samples = 70, .shards = 2,

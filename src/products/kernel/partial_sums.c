@@ -19,7 +19,8 @@ enum lk_status lk_partial_sums_enqueue(const struct lk_product_setup *setup,
                                        struct lk_buffer *result, int64_t stride)
 {
     const struct lk_tiling *t = &setup->tiling;
-    const int64_t each = t->vector > 1 ? 1024 : 8 * (int64_t)t->lanes;
+    /* On a GPU a number for each work-item: they wait for memory, part after part. */
+    const int64_t each = t->vector > 1 ? 1024 : (int64_t)t->lanes;
     const struct lk_grid grid = {{lk_divide_up(parts->count, each), t->shards, 1},
                                  lk_product_items(setup)};
     if (parts->parts == 1)

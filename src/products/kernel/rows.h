@@ -73,7 +73,10 @@
     ROW(direct/depthwise, lk_direct_depthwise, \
         "depthwise", DATA, ANY, STRICT, STORED, "r s", LK_GATES) \
     ROW(direct/depthwise, lk_direct_depthwise, \
-        "depthwise", WEIGHTS, ANY, STRICT, STORED, "i j, tree of lanes, parts of tiles", 0) \
+        "depthwise", WEIGHTS, CPU, STRICT, STORED, "i j, tree of lanes, parts of tiles", 0) \
+    ROW(direct/depthwise_weights, lk_direct_depthwise_weights, \
+        "depthwise strips", WEIGHTS, GPU, STRICT, STORED, \
+        "strips blocks i j, tree of lanes, parts of strips", 0) \
     \
     ROW(direct/pointwise, lk_direct_pointwise_verbs, \
         "direct pointwise", FORWARD, CPU, STRICT, STORED, "c r s", LK_FINISHES) \
