@@ -10,17 +10,15 @@ static const struct shipped {
     struct lk_gpu_tile tile;
     double share;
 } shipped[] = {
-    {{128, 128, 8, {8, 8}}, 0.87},
-    {{64, 128, 8, {8, 8}}, 0.86},
-    {{64, 64, 16, {4, 4}}, 0.75},
-    {{32, 32, 8, {4, 4}}, 0.65},
+    {{128, 128, 8, {8, 8}}, 0.87}, {{64, 128, 8, {8, 8}}, 0.86}, {{128, 64, 8, {8, 8}}, 0.86},
+    {{64, 64, 16, {4, 4}}, 0.75},  {{32, 32, 8, {4, 4}}, 0.65},
 };
-enum { LARGE, HALF, SMALL, TINY, SHIPPED };
+enum { LARGE, HALF, TALL, SMALL, TINY, SHIPPED };
 
 /* Which of them a vendor's devices have, as sets of bits: Intel's have registers for 4x4 sums
  * only, and what is not known gets what runs everywhere, and may be tuned. With slices of 16,
  * AMD's compilers run out of registers. */
-enum { SMALLER = 1 << SMALL | 1 << TINY, ALL = 1 << LARGE | 1 << HALF | SMALLER };
+enum { SMALLER = 1 << SMALL | 1 << TINY, ALL = 1 << LARGE | 1 << HALF | 1 << TALL | SMALLER };
 static const struct vendor {
     const char *name;
     unsigned tiles;
