@@ -47,9 +47,9 @@ LEFT_OUT = "left out: products/library (between the kernels of clFFT and CLBlast
 
 # What the cases reach in one class alone: walks over all steps in one launch, and sums of a
 # layer norm's fused gradients, are for CPUs; of small sizes CPUs need no other. Convolutions
-# with strides have a kernel of their own on CPUs, weight gradients of depthwise ones have one in
-# either class; bias gradients of matrices have one on GPUs,
-# as has what comes behind sums, which on CPUs only those of libraries leave to it.
+# with strides have a kernel of their own on CPUs, weight gradients of depthwise ones have one
+# in either class; bias gradients of matrices have one on GPUs, as has what comes behind sums,
+# which on CPUs only those of libraries leave to it.
 ONE_CLASS = {
     "dense_bias": "gpu", "ending_finish": "gpu",
     "attention_all": "cpu", "attention_keys": "gpu", "attention_queries": "gpu",
