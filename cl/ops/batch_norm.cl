@@ -14,7 +14,8 @@
  * sums: [shards][parts][channels][2]; dgamma and so on: [channels] of every shard, dw_shard
  * apart. A part is part_pixels pixels of a shard, tiles in turn, or what is left.
  *
- * Sums run over 64 pixels, then over those, then over lanes, then over parts.
+ * Sums run over 64 pixels, then over those, then over lanes, then over parts. On a GPU
+ * work-item l adds parts l, l + PARTS and so on, and these sums are added as lanes are.
  *
  * -D: RELU: 0 or 1; ALONE: a shard is one part, whose group makes its sums itself; MOVING: mean
  * and variance are the moving ones, and dx = gamma / sqrt(variance + epsilon) d; LIVE: images
@@ -26,76 +27,21 @@
 #include "lib/gate.cl"
 #include "lib/alive.cl"
 #include "lib/sum.cl"
+#include "ops/batch_norm_area.cl"
 
 #define CHUNK 64
 
-struct area {
-    int channels, pixels, parts, part_pixels, samples, shard_samples, shard_tiles;
-};
-#define AREA                                                                                   \
-    int channels, int pixels, int parts, int part_pixels, int samples, int shard_samples,      \
-        int shard_tiles
-#define THE_AREA                                                                               \
-    {                                                                                          \
-        channels, pixels, parts, part_pixels, samples, shard_samples, shard_tiles              \
-    }
-#define CHANNEL ((int)get_group_id(0))
-#define SHARD ((int)get_group_id(1))
-
-/* Neighbouring pixels of one tile: where they lie and which lanes count. */
-struct run {
-    size_t at;
-    int count;
-    V alive;
-#ifdef LIVE
-    int first; /* of the vectors of a plane */
-    V last;    /* which lanes count of its last vector */
-#endif
-};
-
-#ifdef LIVE
-#define PIXELS(a) LIVE
-#define ALIVE(run, i) ((run).first + (i) == (LIVE - 1) / VECTOR ? (run).last : (run).alive)
-
-/* Where sample `number` of the shard is there, 1 for the first `count` lanes. */
-INLINE V alive_pixels(const struct area *a, int number, int count)
-{
-    union {
-        real lane[VECTOR];
-        V all;
-    } alive;
-    for (int l = 0; l < VECTOR; l++)
-        alive.lane[l] = l < count && SHARD * a->shard_samples + number < a->samples;
-    return alive.all;
-}
+/* Pixels whose loads a work-item starts together: a GPU waits for its memory. */
+#if VECTOR == 1
+#define AT_ONCE 8
+#define PIXEL(i, n, end) min((i) + (n), (end) - 1) /* past the end the last one again */
+#define PART_IN_REVERSE ((int)get_num_groups(2) - 1 - (int)get_group_id(2))
 #else
-#define PIXELS(a) (a)->pixels
-#define ALIVE(run, i) (run).alive
+#define AT_ONCE 1
+#define PIXEL(i, n, end) (i)
+#define PART_IN_REVERSE ((int)get_group_id(2))
 #endif
-
-/* The run that begins with pixel p of the shard and ends at `last` at the latest. */
-INLINE struct run run_at(const struct area *a, long p, long last)
-{
-    const int first = (int)(p % a->pixels), at = (int)(p / a->pixels);
-    const int tile = SHARD * a->shard_tiles + at;
-    struct run run;
-    run.at = (((size_t)tile * a->channels + CHANNEL) * a->pixels + first) * PARTS + PART;
-    run.count = (int)min((long)(a->pixels - first), last - p);
-#ifdef LIVE
-    run.first = first;
-    run.alive = alive_pixels(a, at, VECTOR);
-    run.last = alive_pixels(a, at, (LIVE - 1) % VECTOR + 1);
-#else
-    run.alive = alive_lanes(tile, a->samples, a->shard_samples, a->shard_tiles);
-#endif
-    return run;
-}
-
-/* Loops over the runs of a part. */
-#define FOR_RUNS(run, a, part)                                                                 \
-    for (long p = (long)(part) * (a)->part_pixels,                                             \
-              last = min(p + (a)->part_pixels, (long)(a)->shard_tiles * (a)->pixels);          \
-         p < last && (run = run_at(a, p, last), true); p += run.count)
+#define EACH(n) UNROLL for (int n = 0; n < AT_ONCE; n++)
 
 /* How many samples the shard has. */
 INLINE int shard_count(const struct area *a)
@@ -135,11 +81,17 @@ INLINE struct sums sum_values(const struct area *a, int part, __global const S *
     V plain = (V)(0), product = (V)(0);
     FOR_RUNS (run, a, part)
         for (int i0 = 0; i0 < run.count; i0 += CHUNK) {
-            V s = (V)(0), q = (V)(0);
-            for (int i = i0; i < min(i0 + CHUNK, run.count); i++) {
-                const V d = (LOAD(x + run.at + i * PARTS) - x0) * ALIVE(run, i);
-                s += d;
-                q = FMA(d, d, q);
+            const int end = min(i0 + CHUNK, run.count);
+            V s = (V)(0), q = (V)(0), v[AT_ONCE];
+            for (int i = i0; i < end; i += AT_ONCE) {
+                EACH(n)
+                    v[n] = LOAD(x + run.at + PIXEL(i, n, end) * PARTS);
+                EACH(n) {
+                    const V d =
+                        (v[n] - x0) * (i + n < end ? ALIVE(run, i + n) : (V)(0));
+                    s += d;
+                    q = FMA(d, d, q);
+                }
             }
             plain += s;
             product += q;
@@ -155,12 +107,19 @@ INLINE struct sums sum_gradients(const struct area *a, int part, __global const 
     V plain = (V)(0), product = (V)(0);
     FOR_RUNS (run, a, part)
         for (int i0 = 0; i0 < run.count; i0 += CHUNK) {
-            V s = (V)(0), q = (V)(0);
-            for (int i = i0; i < min(i0 + CHUNK, run.count); i++) {
-                const size_t at = run.at + i * PARTS;
-                const V d = pass(LOAD(dy + at), RELU ? LOAD(y + at) : (V)(0));
-                s += d;
-                q = FMA(d, (LOAD(x + at) - mean) * root, q);
+            const int end = min(i0 + CHUNK, run.count);
+            V s = (V)(0), q = (V)(0), d[AT_ONCE], u[AT_ONCE];
+            for (int i = i0; i < end; i += AT_ONCE) {
+                EACH(n) {
+                    const size_t at = run.at + PIXEL(i, n, end) * PARTS;
+                    d[n] = pass(LOAD(dy + at), RELU ? LOAD(y + at) : (V)(0));
+                    u[n] = LOAD(x + at);
+                }
+                EACH(n) if (i + n < end)
+                {
+                    s += d[n];
+                    q = FMA(d[n], (u[n] - mean) * root, q);
+                }
             }
             plain += s;
             product += q;
@@ -182,16 +141,20 @@ INLINE void store_part(const struct area *a, __global real *sums, struct sums fo
     }
 }
 
-INLINE struct sums add_parts(const struct area *a, __global real *sums)
+INLINE struct sums add_parts(const struct area *a, __global real *sums, __local V *scratch)
 {
     struct sums all; /* not initialized by {0, 0}: Clover's compiler dies of that */
     all.plain = all.product = 0;
-    for (int part = 0; part < a->parts; part++) {
+    for (int part = VECTOR == 1 ? PART : 0; part < a->parts; part += VECTOR == 1 ? PARTS : 1) {
         __global const real *from = sums_at(a, sums, part);
         all.plain += from[0];
         all.product += from[1];
     }
+#if VECTOR == 1
+    return sum_over_lanes(all.plain, all.product, scratch);
+#else
     return all;
+#endif
 }
 
 KERNEL void batch_norm_sums(__global const S *restrict x, __global real *restrict sums, AREA,
@@ -210,11 +173,12 @@ KERNEL void batch_norm_forward(__global const S *restrict x, __global real *rest
                                real epsilon, AREA, __local V *scratch)
 {
     const struct area a = THE_AREA;
-    const int part = get_group_id(2), c = CHANNEL;
+    const int part = PART_IN_REVERSE, c = CHANNEL;
 #if MOVING
     const real mean = moving_mean[c], variance = moving_variance[c];
 #else
-    const struct sums all = ALONE ? sum_values(&a, part, x, scratch) : add_parts(&a, sums);
+    const struct sums all =
+        ALONE ? sum_values(&a, part, x, scratch) : add_parts(&a, sums, scratch);
     const real n = max((real)shard_count(&a) * PIXELS(&a), (real)1), off = all.plain / n;
     const real mean = first_value(&a, x) + off;
     const real variance = max(all.product / n - off * off, (real)0);
@@ -225,10 +189,16 @@ KERNEL void batch_norm_forward(__global const S *restrict x, __global real *rest
 #endif
     const real times = gamma[c] * root_of(variance, epsilon), plus = beta[c];
     struct run run;
+    V u[AT_ONCE];
     FOR_RUNS (run, &a, part)
-        for (int i = 0; i < run.count; i++) {
-            const V v = FMA(LOAD(x + run.at + i * PARTS) - mean, (V)(times), (V)(plus));
-            STORE(y + run.at + i * PARTS, RELU ? (v > (V)(0) ? v : (V)(0)) : v);
+        for (int i = 0; i < run.count; i += AT_ONCE) {
+            EACH(n)
+                u[n] = LOAD(x + run.at + PIXEL(i, n, run.count) * PARTS);
+            EACH(n) if (i + n < run.count)
+            {
+                const V v = FMA(u[n] - mean, (V)(times), (V)(plus));
+                STORE(y + run.at + (i + n) * PARTS, RELU ? (v > (V)(0) ? v : (V)(0)) : v);
+            }
         }
 }
 
@@ -255,7 +225,7 @@ KERNEL void batch_norm_backward(
     __global const real *restrict loss_scale, AREA, __local V *scratch)
 {
     const struct area a = THE_AREA;
-    const int part = get_group_id(2), c = CHANNEL;
+    const int part = PART_IN_REVERSE, c = CHANNEL;
 #if MOVING
     const real mean = moving_mean[c], root = root_of(moving_variance[c], epsilon);
     const real plain = 0, product = 0;
@@ -264,8 +234,9 @@ KERNEL void batch_norm_backward(
     const real mean = saved[at], variance = saved[at + 1], root = root_of(variance, epsilon);
     const int count = shard_count(&a);
     const real n = max((real)count * PIXELS(&a), (real)1);
-    const struct sums all =
-        ALONE ? sum_gradients(&a, part, x, y, dy, mean, root, scratch) : add_parts(&a, sums);
+    const struct sums all = ALONE
+                                ? sum_gradients(&a, part, x, y, dy, mean, root, scratch)
+                                : add_parts(&a, sums, scratch);
     const real plain = all.plain / n, product = all.product / n;
     if (PART == 0 && part == 0) {
         const size_t to = (size_t)SHARD * dw_shard + c;
@@ -280,11 +251,17 @@ KERNEL void batch_norm_backward(
     struct run run;
     if (!dx)
         return;
+    V d[AT_ONCE], u[AT_ONCE];
     FOR_RUNS (run, &a, part)
-        for (int i = 0; i < run.count; i++) {
-            const size_t k = run.at + i * PARTS;
-            const V d = pass(LOAD(dy + k), RELU ? LOAD(y + k) : (V)(0));
-            const V u = (LOAD(x + k) - mean) * root;
-            STORE(dx + k, (d - FMA(u, (V)(product), (V)(plain))) * times * ALIVE(run, i));
+        for (int i = 0; i < run.count; i += AT_ONCE) {
+            EACH(n) {
+                const size_t k = run.at + PIXEL(i, n, run.count) * PARTS;
+                d[n] = pass(LOAD(dy + k), RELU ? LOAD(y + k) : (V)(0));
+                u[n] = (LOAD(x + k) - mean) * root;
+            }
+            EACH(n) if (i + n < run.count)
+                STORE(dx + run.at + (i + n) * PARTS,
+                      (d[n] - FMA(u[n], (V)(product), (V)(plain))) * times *
+                          ALIVE(run, i + n));
         }
 }

@@ -77,8 +77,12 @@ struct state {
  * shape and the device's class alone. */
 static void choose_parts(const struct lk_op_setup *setup, struct state *s)
 {
+    enum { GROUPS = 4096, LEAST_PIXELS = 32 }; /* as many as a large GPU holds at once */
     const int64_t pixels = setup->tiling.shard_tiles * s->pixels;
     s->part_pixels = lk_op_part_pixels(setup, s->channels, pixels);
+    if (setup->tiling.vector == 1)
+        s->part_pixels = lk_divide_up(pixels, lk_least(lk_divide_up(GROUPS, s->channels),
+                                                       lk_divide_up(pixels, LEAST_PIXELS)));
     s->parts = lk_divide_up(pixels, s->part_pixels);
 }
 
