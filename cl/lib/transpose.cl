@@ -3,18 +3,32 @@
 
 typedef PASTE(REAL, 4) Q;
 
-/* Shuffles of the elements of a and b, each of which becomes one instruction. */
+/* Shuffles of the elements of a and b, each of which becomes one instruction. With as many
+ * arguments as a vector has elements: not all compilers know macros of any number. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
-#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define HAS_SHUFFLES
 #endif
 #endif
-#ifndef SHUFFLE
-#if REAL_BYTES == 8
-#define SHUFFLE(a, b, ...) shuffle2(a, b, (PASTE(ulong, VECTOR))(__VA_ARGS__))
+#ifdef HAS_SHUFFLES
+#define SHUFFLE_16(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)                       \
+    __builtin_shufflevector(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)
+#define SHUFFLE_8(a, b, c, d, e, f, g, h, i, j)                                                \
+    __builtin_shufflevector(a, b, c, d, e, f, g, h, i, j)
+#define SHUFFLE_4(a, b, c, d, e, f)                                                            \
+    __builtin_shufflevector(a, b, c, d, e, f)
 #else
-#define SHUFFLE(a, b, ...) shuffle2(a, b, (PASTE(uint, VECTOR))(__VA_ARGS__))
+#if REAL_BYTES == 8
+#define PLACES PASTE(ulong, VECTOR)
+#else
+#define PLACES PASTE(uint, VECTOR)
 #endif
+#define SHUFFLE_16(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)                       \
+    shuffle2(a, b, (PLACES)(c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r))
+#define SHUFFLE_8(a, b, c, d, e, f, g, h, i, j)                                                \
+    shuffle2(a, b, (PLACES)(c, d, e, f, g, h, i, j))
+#define SHUFFLE_4(a, b, c, d, e, f)                                                            \
+    shuffle2(a, b, (PLACES)(c, d, e, f))
 #endif
 
 /* IN_TURN: of the first or the last halves. PAIRS: of each four numbers, the two first or last
@@ -22,42 +36,36 @@ typedef PASTE(REAL, 4) Q;
  * v[4], v[8]... */
 #if VECTOR == 16
 #define FIRST_IN_TURN(a, b)                                                                    \
-    SHUFFLE(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20,                                           \
-            5, 21, 6, 22, 7, 23)
+    SHUFFLE_16(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define LAST_IN_TURN(a, b)                                                                     \
-    SHUFFLE(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28,                                        \
-            13, 29, 14, 30, 15, 31)
+    SHUFFLE_16(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 #define FIRST_PAIRS(a, b)                                                                      \
-    SHUFFLE(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24,                                           \
-            9, 25, 12, 28, 13, 29)
+    SHUFFLE_16(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
 #define LAST_PAIRS(a, b)                                                                       \
-    SHUFFLE(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26,                                          \
-            11, 27, 14, 30, 15, 31)
+    SHUFFLE_16(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
 #define FIRST_HALVES(a, b)                                                                     \
-    SHUFFLE(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9,                                            \
-            24, 25, 12, 13, 28, 29)
+    SHUFFLE_16(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29)
 #define LAST_HALVES(a, b)                                                                      \
-    SHUFFLE(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11,                                          \
-            26, 27, 14, 15, 30, 31)
+    SHUFFLE_16(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31)
 #define FOUR_OF_EACH(v, i)                                                                     \
     (V)(((__local const Q *)((v) + 0))[i], ((__local const Q *)((v) + 4))[i],                  \
         ((__local const Q *)((v) + 8))[i], ((__local const Q *)((v) + 12))[i])
 #elif VECTOR == 8
-#define FIRST_IN_TURN(a, b) SHUFFLE(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
-#define LAST_IN_TURN(a, b) SHUFFLE(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
-#define FIRST_PAIRS(a, b) SHUFFLE(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
-#define LAST_PAIRS(a, b) SHUFFLE(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
-#define FIRST_HALVES(a, b) SHUFFLE(a, b, 0, 1, 8, 9, 4, 5, 12, 13)
-#define LAST_HALVES(a, b) SHUFFLE(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
+#define FIRST_IN_TURN(a, b) SHUFFLE_8(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define LAST_IN_TURN(a, b) SHUFFLE_8(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#define FIRST_PAIRS(a, b) SHUFFLE_8(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
+#define LAST_PAIRS(a, b) SHUFFLE_8(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
+#define FIRST_HALVES(a, b) SHUFFLE_8(a, b, 0, 1, 8, 9, 4, 5, 12, 13)
+#define LAST_HALVES(a, b) SHUFFLE_8(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
 #define FOUR_OF_EACH(v, i)                                                                     \
     (V)(((__local const Q *)((v) + 0))[i], ((__local const Q *)((v) + 4))[i])
 #else
-#define FIRST_IN_TURN(a, b) SHUFFLE(a, b, 0, 4, 1, 5)
-#define LAST_IN_TURN(a, b) SHUFFLE(a, b, 2, 6, 3, 7)
-#define FIRST_PAIRS(a, b) SHUFFLE(a, b, 0, 4, 1, 5)
-#define LAST_PAIRS(a, b) SHUFFLE(a, b, 2, 6, 3, 7)
-#define FIRST_HALVES(a, b) SHUFFLE(a, b, 0, 1, 4, 5)
-#define LAST_HALVES(a, b) SHUFFLE(a, b, 2, 3, 6, 7)
+#define FIRST_IN_TURN(a, b) SHUFFLE_4(a, b, 0, 4, 1, 5)
+#define LAST_IN_TURN(a, b) SHUFFLE_4(a, b, 2, 6, 3, 7)
+#define FIRST_PAIRS(a, b) SHUFFLE_4(a, b, 0, 4, 1, 5)
+#define LAST_PAIRS(a, b) SHUFFLE_4(a, b, 2, 6, 3, 7)
+#define FIRST_HALVES(a, b) SHUFFLE_4(a, b, 0, 1, 4, 5)
+#define LAST_HALVES(a, b) SHUFFLE_4(a, b, 2, 3, 6, 7)
 #define FOUR_OF_EACH(v, i) ((__local const Q *)((v) + 0))[i]
 #endif
 
