@@ -40,6 +40,7 @@ BAD = [
     ("cl/a.cl", '/* a */\n#include "b.cl"\n', "not lib/"),
     ("cl/ops/a.cl", '/* a */\n#include "optim/b.cl"\n', "not lib/"),
     ("cl/ops/a.cl", '/* a */\n#include "optim/b.h"\n', "not lib/"),
+    ("cl/ops/a.cl", "/* a */\n#define A(x, ...) x\n", "any number of arguments"),
     ("src/ops/args.h", "/* A. Floor 4. */\nstruct a {\n    lk_int x, y;\n    int z;\n};\n",
      "is not an lk_int"),
     ("src/ops/args.h", "/* A. Floor 4. */\nstruct a {\n    lk_int x, *y;\n};\n",

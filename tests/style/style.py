@@ -107,6 +107,7 @@ COMMENT_LINES = 8  # of a header's comment; the one that opens it:
 OPENING_LINES = 14
 TEXT_SUFFIXES = {".c", ".h", ".cl", ".py", ".sh", ".build", ".in", ".md", ".yaml", ".yml", ""}
 
+VARIADIC = re.compile(r"^\s*#\s*define\s+\w+\([^)]*\.\.\.", re.M)
 LOUD = re.compile(r"\b(v?printf|puts|putchar|perror|exit|_exit|_Exit|quick_exit|abort)\s*\(")
 STREAM = re.compile(r"\b(stdout|stderr)\b")
 CL_TYPE = re.compile(r"\bcl_[a-z]\w*")
@@ -273,6 +274,13 @@ def check_args(path, code):
                 yield line, "a member of a kernel's struct is not an lk_int"
 
 
+def check_macros(path, code):
+    """NVIDIA's compiler of kernels knows no macros of any number of arguments."""
+    if path.endswith((".cl", "/args.h", "_table.h")):
+        for match in VARIADIC.finditer(code):
+            yield line_of(code, match.start()), "a macro of any number of arguments in a kernel"
+
+
 def check_header(path, text):
     opening = OPENING.match(text)
     if not opening:
@@ -334,6 +342,7 @@ def check_file(path, text):
     yield from check_words(path, text)
     if suffix in (".c", ".h", ".cl"):
         yield from check_includes(path, text)
+        yield from check_macros(path, code_of(text))
     if suffix in (".c", ".h"):
         code = code_of(text)
         yield from check_functions(path, code)
