@@ -37,15 +37,34 @@ INLINE V expand_pooled(__global const S *dy, __global const B *at, __global S *d
     return sum;
 }
 
+/* Pixels whose loads a work-item starts together, and parts: a GPU waits for its memory. */
+#if VECTOR == 1
+#define PIXELS_AT_ONCE 8
+#define PARTS_AT_ONCE 16
+#else
+#define PIXELS_AT_ONCE 1
+#define PARTS_AT_ONCE 1
+#endif
+#define EACH(n) UNROLL for (int n = 0; n < PIXELS_AT_ONCE; n++)
+
 INLINE V expand_plain(__global const S *dy, __global const S *y, __global S *dz, int first,
                       int count, V sum)
 {
-    for (int i = first; i < first + count; i++) {
-        const V d = LOAD(dy + i * PARTS);
-        const V z = y ? (LOAD(y + i * PARTS) > (V)0 ? d : (V)0) : d;
-        sum += z;
-        if (dz)
-            STORE(dz + i * PARTS, z);
+    const int end = first + count;
+    V z[PIXELS_AT_ONCE];
+    for (int i = first; i < end; i += PIXELS_AT_ONCE) {
+        EACH(n) /* past the end the last one again */
+            z[n] = LOAD(dy + (n ? min(i + n, end - 1) : i) * PARTS);
+        if (y) {
+            EACH(n)
+                z[n] = LOAD(y + (n ? min(i + n, end - 1) : i) * PARTS) > (V)0 ? z[n] : (V)0;
+        }
+        EACH(n) if (n == 0 || i + n < end)
+        {
+            sum += z[n];
+            if (dz)
+                STORE(dz + (i + n) * PARTS, z[n]);
+        }
     }
     return sum;
 }
@@ -85,9 +104,6 @@ KERNEL void conv2d_expand(__global const S *restrict dy, __global const S *restr
                  get_group_id(1), get_group_id(2));
 }
 
-/* Parts that a GPU waits for at a time. */
-#define AT_ONCE 16
-
 BODY void total_group(__global const real *restrict parts, int first, int count, int each,
                       int parts_of_shard, __global real *restrict dw, int dw_stride,
                       int group_0, int group_1)
@@ -108,11 +124,11 @@ BODY void total_group(__global const real *restrict parts, int first, int count,
         real sum = parts[i];
         int p = 1;
 #if VECTOR == 1
-        for (; p + AT_ONCE <= parts_of_shard; p += AT_ONCE) {
-            real next[AT_ONCE];
-            UNROLL for (int n = 0; n < AT_ONCE; n++)
+        for (; p + PARTS_AT_ONCE <= parts_of_shard; p += PARTS_AT_ONCE) {
+            real next[PARTS_AT_ONCE];
+            UNROLL for (int n = 0; n < PARTS_AT_ONCE; n++)
                 next[n] = parts[(size_t)(p + n) * count + i];
-            UNROLL for (int n = 0; n < AT_ONCE; n++)
+            UNROLL for (int n = 0; n < PARTS_AT_ONCE; n++)
                 sum += next[n];
         }
 #endif
