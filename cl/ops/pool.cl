@@ -90,6 +90,79 @@ KERNEL void max_forward(__global const S *restrict x, __global P *restrict posit
         }
 }
 
+/* Windows of a pixel down and across, at most. */
+#define REACH_H ((SIZE_H + STRIDE_H - 1) / STRIDE_H)
+#define REACH_W ((SIZE_W + STRIDE_W - 1) / STRIDE_W)
+
+#if VECTOR == 1 && REACH_H * REACH_W <= 9
+/* A GPU waits for its memory: so a work-item goes over blocks of BLOCK pixels, as many as
+ * SPAN windows begin with, and starts the loads of all windows of a block together. */
+#define SPAN (STRIDE_W < 8 ? 8 / STRIDE_W : 1)
+#define BLOCK (SPAN * STRIDE_W)
+
+/* Adds to the block that begins `STRIDE_W ow` pixels behind the first padding what its windows
+ * in row oh of windows, whose row r it lies in, have for it. dy, positions: of the plane. */
+INLINE void add_windows(V sum[BLOCK], __global const S *dy, __global const P *positions,
+                        const struct lk_pool *a, int oh, int r, int ow)
+{
+    const bool sees_row = oh >= 0 && oh < a->out_h && r < SIZE_H;
+    const int row = clamp(oh, 0, (int)a->out_h - 1) * a->out_w;
+    V d[SPAN + REACH_W - 1];
+    I at[SPAN + REACH_W - 1];
+    UNROLL for (int n = 0; n < SPAN + REACH_W - 1; n++) {
+        const int o = ow + n - (REACH_W - 1);
+        const int from = (row + clamp(o, 0, (int)a->out_w - 1)) * PARTS;
+        d[n] = LOAD(dy + from);
+        at[n] = sees_row && o >= 0 && o < a->out_w ? TO_I(positions[from]) : (I)(-1);
+    }
+    UNROLL for (int n = 0; n < SPAN + REACH_W - 1; n++)
+        UNROLL for (int j = 0; j < BLOCK; j++) {
+            const int s = j - (n - (REACH_W - 1)) * STRIDE_W;
+            if (s >= 0 && s < SIZE_W)
+                sum[j] += at[n] == (I)(r * SIZE_W + s) ? d[n] : (V)0;
+        }
+}
+
+/* Row h of the plane, windows in ascending order as below. */
+INLINE void backward_row(__global const S *dy, __global const P *positions, __global S *dx,
+                         const struct lk_pool *a, int h)
+{
+    const int oh = (h + a->before_h) / STRIDE_H, r = (h + a->before_h) % STRIDE_H;
+    for (int ow = 0; ow * STRIDE_W - a->before_w < a->width; ow += SPAN) {
+        V sum[BLOCK];
+        UNROLL for (int j = 0; j < BLOCK; j++)
+            sum[j] = 0;
+        UNROLL for (int k = REACH_H - 1; k >= 0; k--)
+            add_windows(sum, dy, positions, a, oh - k, r + k * STRIDE_H, ow);
+        UNROLL for (int j = 0; j < BLOCK; j++) {
+            const int w = ow * STRIDE_W - a->before_w + j;
+            if (w >= 0 && w < a->width)
+                STORE(dx + (h * a->width + w) * PARTS, sum[j]);
+        }
+    }
+}
+#else
+INLINE void backward_row(__global const S *dy, __global const P *positions, __global S *dx,
+                         const struct lk_pool *a, int h)
+{
+    for (int w = 0; w < a->width; w++) {
+        V sum = 0;
+        const int last_h = last_window(h, a->before_h, STRIDE_H, a->out_h);
+        const int last_w = last_window(w, a->before_w, STRIDE_W, a->out_w);
+        const int first_w = first_window(w, a->before_w, SIZE_W, STRIDE_W);
+        for (int oh = first_window(h, a->before_h, SIZE_H, STRIDE_H); oh <= last_h; oh++)
+            for (int ow = first_w; ow <= last_w; ow++) {
+                const int r = h + a->before_h - oh * STRIDE_H;
+                const int s = w + a->before_w - ow * STRIDE_W;
+                const size_t at = (size_t)(oh * a->out_w + ow) * PARTS;
+                const I here = TO_I(positions[at]) == (I)(r * SIZE_W + s);
+                sum += here ? LOAD(dy + at) : (V)0;
+            }
+        STORE(dx + (size_t)(h * a->width + w) * PARTS, sum);
+    }
+}
+#endif
+
 KERNEL void max_backward(__global const S *restrict dy, __global const P *restrict positions,
                          __global S *restrict dx, struct lk_pool a GROUP_ARGS)
 {
@@ -97,21 +170,7 @@ KERNEL void max_backward(__global const S *restrict dy, __global const P *restri
     dy += PLANE * a.out_h * a.out_w * PARTS + PART;
     positions += PLANE * a.out_h * a.out_w * PARTS + PART;
     for (int h = FIRST_ROW; h < min(FIRST_ROW + a.each, a.height); h++)
-        for (int w = 0; w < a.width; w++) {
-            V sum = 0;
-            const int last_h = last_window(h, a.before_h, STRIDE_H, a.out_h);
-            const int last_w = last_window(w, a.before_w, STRIDE_W, a.out_w);
-            const int first_w = first_window(w, a.before_w, SIZE_W, STRIDE_W);
-            for (int oh = first_window(h, a.before_h, SIZE_H, STRIDE_H); oh <= last_h; oh++)
-                for (int ow = first_w; ow <= last_w; ow++) {
-                    const int r = h + a.before_h - oh * STRIDE_H;
-                    const int s = w + a.before_w - ow * STRIDE_W;
-                    const size_t at = (size_t)(oh * a.out_w + ow) * PARTS;
-                    const I here = TO_I(positions[at]) == (I)(r * SIZE_W + s);
-                    sum += here ? LOAD(dy + at) : (V)0;
-                }
-            STORE(dx + (size_t)(h * a.width + w) * PARTS, sum);
-        }
+        backward_row(dy, positions, dx, &a, h);
 }
 #else
 
