@@ -61,6 +61,18 @@ INLINE void store_quad(__global ushort4 *p, Q v)
 #define IN_ORDER
 #endif
 
+/* NVIDIA's assembler would put off the loads of the next slice until half of the products are
+ * done, which may be too late for its memory. It takes no load past a barrier, but where
+ * `restrict` tells that nobody writes there. Numbers that are on their way take registers: of
+ * larger groups there could be but one on a compute unit. */
+#if (defined(__NV_CL_C_VERSION) || defined(__NVPTX__)) && GROUP <= 128
+#define OPERAND
+#define STARTED barrier(CLK_LOCAL_MEM_FENCE)
+#else
+#define OPERAND restrict
+#define STARTED
+#endif
+
 /* Where two products are one instruction, either half of a pair of registers may be the factor
  * of both. Of a Q's last number the compiler knows that only when it does not see the Q. */
 #if defined(__gfx90a__) || defined(__gfx942__)

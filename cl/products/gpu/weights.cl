@@ -41,8 +41,8 @@ INLINE void put(__local real *to, int pitch, Q v)
     to[12 * pitch] = v.w;
 }
 
-GROUP_KERNEL void conv2d_gpu_weights(__global const S *restrict x, int x_first,
-                                     __global const S *restrict dz, int dz_first,
+GROUP_KERNEL void conv2d_gpu_weights(__global const S *OPERAND x, int x_first,
+                                     __global const S *OPERAND dz, int dz_first,
                                      __global real *restrict out, int out_first, int out_stride,
                                      struct lk_gpu_sums a, struct lk_geometry of)
 {
@@ -117,6 +117,7 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const S *restrict x, int x_first,
         _Pragma("unroll 1") for (int slice = 0; slice < there; slice++)
         {
             FETCH()
+            STARTED;
             add_slice(my_a + now, my_b + now, acc, slices + 2 * SLICE);
             now = SLICE - now;
             STASH()
