@@ -4,6 +4,7 @@
  * Goodfellow, Bengio, Courville, Deep Learning, 6.2.2.3; clipping as in Keras */
 #include "base/fail.h"
 #include "ops/loss.h"
+#include <stdio.h>
 #include <string.h>
 
 enum { NO_LOSS, CROSS_ENTROPY };
@@ -97,10 +98,34 @@ struct state {
     struct lk_kernel *mean; /* over time steps: the loss of a sample from those of its steps */
     int64_t channels, time_steps, pixels;
     bool is_dense; /* a loss whose target is a number for each class */
+    int slices;    /* work-items of a sample */
 };
 
+/* Of many channels a GPU's work-groups have several work-items for each sample, as many as
+ * large ones have room for. */
+static int count_slices(const struct lk_op_setup *setup, int64_t channels)
+{
+    enum { MOST = 8, LEAST_CHANNELS = 64 };
+    const size_t room = lk_device_info(setup->device)->group_items;
+    int slices = setup->tiling.vector == 1 && channels >= LEAST_CHANNELS ? MOST : 1;
+    while (slices > 1 && (size_t)(slices * setup->tiling.lanes) > room)
+        slices /= 2;
+    return slices;
+}
+
+static enum lk_status make(const struct lk_op_setup *setup, const struct state *s,
+                           const char *name, struct lk_kernel **kernel)
+{
+    char sliced[64], options[32];
+    if (s->slices == 1)
+        return lk_op_kernel(setup, "ops/softmax", name, s->is_dense ? "-DDENSE" : NULL, kernel);
+    snprintf(sliced, sizeof sliced, "sliced_%s", name);
+    snprintf(options, sizeof options, "-DSLICES=%d", s->slices);
+    return lk_op_kernel(setup, "ops/softmax_slices", sliced, options, kernel);
+}
+
 static enum lk_status create(struct lk_op_setup *setup, const char *forward,
-                             const char *backward)
+                             const char *backward, bool has_slices)
 {
     const struct lk_shape *x = &setup->shapes.x[0];
     void *memory;
@@ -110,10 +135,10 @@ static enum lk_status create(struct lk_op_setup *setup, const char *forward,
     s->time_steps = x->rank == 2 ? x->dim[0] : 1;
     s->pixels = x->rank == 3 ? x->dim[1] * x->dim[2] : 1;
     s->is_dense = setup->shapes.is_loss && setup->shapes.x_dtype[1] != LK_I32;
-    const char *options = s->is_dense ? "-DDENSE" : NULL;
-    LK_TRY(lk_op_kernel(setup, "ops/softmax", forward, options, &s->forward));
+    s->slices = has_slices && !s->is_dense ? count_slices(setup, s->channels) : 1;
+    LK_TRY(make(setup, s, forward, &s->forward));
     if (setup->training && (setup->wants_dx[0] || setup->wants_dx[1]))
-        LK_TRY(lk_op_kernel(setup, "ops/softmax", backward, options, &s->backward));
+        LK_TRY(make(setup, s, backward, &s->backward));
     return LK_OK;
 }
 
@@ -126,7 +151,7 @@ static struct lk_grid grid_of(const struct lk_op_setup *setup)
 {
     const struct state *s = setup->state;
     return (struct lk_grid){{setup->tiling.tiles * s->time_steps * s->pixels, 1, 1},
-                            lk_op_items(setup)};
+                            s->slices * lk_op_items(setup)};
 }
 
 /* --- losses over time steps --------------------------------------------------------------- */
@@ -140,7 +165,7 @@ static enum lk_status create_loss(struct lk_op_setup *setup, const char *forward
 {
     const size_t row =
         (size_t)setup->tiling.lanes * (size_t)setup->tiling.tiles * lk_dtype_bytes(setup->real);
-    LK_TRY(create(setup, forward, backward));
+    LK_TRY(create(setup, forward, backward, kept == OF_LOGITS));
     struct state *s = setup->state;
     const size_t time_steps = (size_t)s->time_steps;
     if (setup->training)
@@ -180,7 +205,7 @@ static enum lk_status prepare_softmax(struct lk_op_setup *setup)
 {
     if (setup->shapes.is_loss)
         return create_loss(setup, "logits_forward", "logits_backward", OF_LOGITS);
-    return create(setup, "softmax_forward", "softmax_backward");
+    return create(setup, "softmax_forward", "softmax_backward", true);
 }
 
 static enum lk_status forward_softmax(const struct lk_op_setup *setup,

@@ -109,6 +109,8 @@ static const struct operation wide_operations[] = {
     CASE("attention", "", {2, {19, 9}}, .is_wide = true),
     CASE("attention", "heads=2 causal=true dropout=0.5", {2, {9, 18}}, .has_labels = true,
          .is_wide = true),
+    CASE("softmax", "", ROW(67), .is_wide = true),
+    CASE("softmax_cross_entropy", "", ROW(70), .has_labels = true, .is_wide = true),
 };
 /* clang-format on */
 

@@ -52,7 +52,7 @@ static void softmax_of(const double *x, int64_t count, double *y)
 
 /* --- softmax --------------------------------------------------------------------------- */
 
-enum { MOST_CLASSES = 16 }; /* of images in the cases below */
+enum { MOST_CLASSES = 80 }; /* of images in the cases below */
 
 /* The numbers of pixel i of all images, [n][k][h][w], or back from `row`. */
 static void copy_pixel(const struct op_problem *p, int64_t i, double *image, double *row,
@@ -421,6 +421,15 @@ static const struct op_case cases[] = {
      .samples = 33, .shards = 2, .thorough = true, .low = -4, .high = 4, .oracle = &logits},
     {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(1000), {0}}, .classes = {0, 1000},
      .samples = 20, .low = -8, .high = 8, .oracle = &logits},
+    /* so many channels that a GPU has several work-items for a sample */
+    {"softmax", "", .x = {OP_SHAPE(67, 3, 2)}, .samples = 37, .shards = 2, .half = true,
+     .oracle = &softmax_pixels},
+    {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(64), {0}}, .classes = {0, 64},
+     .samples = 50, .shards = 2, .thorough = true, .oracle = &logits_wrong},
+    {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(77), {0}}, .classes = {0, 77},
+     .samples = 33, .oracle = &logits_far},
+    {"softmax", "loss=cross_entropy weight=0.5", 2, .x = {OP_SHAPE(3, 131), OP_SHAPE(3)},
+     .classes = {0, 131}, .samples = 33, .shards = 2, .weight = 0.5, .oracle = &logits_steps},
     {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(1), {0}}, .classes = {0, 1}, .samples = 9,
      .oracle = &logits},
     {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(7), {0}}, .classes = {0, 7}, .samples = 40,
