@@ -12,7 +12,7 @@
  *   x: [tiles][channels][IN_H][IN_W]; dz: [tiles][channels][OUT_H][OUT_W] from dz_first on
  *   out: [parts] out_stride apart; scratch: [taps][LANES + 1]
  *
- * Group ids: 0: channel, 1: part.
+ * Group id 0: channels of a part, part after part: other dimensions of some devices are short.
  * -D: TAPS_Y TAPS_X STRIDE_Y STRIDE_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W STRIP
  *     COLUMNS
  */
@@ -90,10 +90,10 @@ INLINE void store_sums(const V a[TAPS], __global real *out, int channels,
 
 KERNEL void conv2d_depthwise_sums(__global const S *restrict x, __global const S *restrict dz,
                                   int dz_first, __global real *restrict out, int out_first,
-                                  int out_stride, int shard_tiles, int part_strips,
-                                  __local real *scratch)
+                                  int out_stride, int channels, int shard_tiles,
+                                  int part_strips, __local real *scratch)
 {
-    const int c = get_group_id(0), channels = get_num_groups(0), part = get_group_id(1);
+    const int c = get_group_id(0) % channels, part = get_group_id(0) / channels;
     const int all = shard_tiles * STRIPS; /* of a shard */
     const int parts = (all + part_strips - 1) / part_strips, first = part % parts * part_strips;
     V a[TAPS];

@@ -82,13 +82,13 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
 {
     const struct sums *sums = state;
     const struct lk_tiling *t = &setup->tiling;
-    const struct lk_grid grid = {{sums->channels, sums->parts.parts * t->shards, 1},
+    const struct lk_grid grid = {{sums->channels * sums->parts.parts * t->shards, 1, 1},
                                  lk_product_items(setup)};
     const int64_t taps = sums->parts.count / sums->channels;
     LK_TRY(LK_ENQUEUE(sums->kernel, grid, LK_BUF(run->x), LK_BUF(run->dz),
                       LK_INT(run->dz_first),
                       LK_PARTIAL_SUMS_TO(&sums->parts, run->workspace, run->dw, run->dw_stride),
-                      LK_INT(t->shard_tiles), LK_INT(sums->part_strips),
+                      LK_INT(sums->channels), LK_INT(t->shard_tiles), LK_INT(sums->part_strips),
                       LK_LOCAL(taps * (t->lanes + 1) * (int64_t)lk_dtype_bytes(setup->real))));
     return lk_partial_sums_enqueue(setup, &sums->parts, run->workspace, run->dw,
                                    run->dw_stride);
