@@ -68,7 +68,9 @@ static void follow_from_shapes_alone(void **state)
     }
 }
 
-/* Of CPUs local memory is the second-level cache, whose size a device's name does not tell. */
+/* Of CPUs local memory is the second-level cache, whose size a device's name does not tell.
+ * With vectors of 16 floats it is 1 MB or more, but for a few chips, which of layers of many
+ * channels take another row of the family, with the same bits. */
 static void do_not_follow_from_caches(void **state)
 {
     static const uint64_t bytes[] = {512 << 10, 1 << 20, 2 << 20};
@@ -83,9 +85,10 @@ static void do_not_follow_from_caches(void **state)
             const struct lk_conv2d_options options = options_of(&more[i]);
             const struct lk_op_setup setup = setup_of(of, &more[i], &options);
             struct lk_choice first, other;
-            info->local_bytes = bytes[0];
+            const int from = info->vector == 16;
+            info->local_bytes = bytes[from];
             assert_true(lk_op_conv2d.choice(&setup, pass, &first));
-            for (int n = 1; n < LK_COUNT(bytes); n++) {
+            for (int n = from + 1; n < LK_COUNT(bytes); n++) {
                 info->local_bytes = bytes[n];
                 assert_true(lk_op_conv2d.choice(&setup, pass, &other));
                 compare(&first, &other);

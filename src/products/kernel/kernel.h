@@ -166,7 +166,7 @@ double lk_product_adds(const struct lk_product_shape *shape);
 
 /* What costs are made of on GPUs: the multiply-adds that one makes in the time for a number of
  * its memory, or for one of its caches; and how many times as long a launch of so many
- * work-items takes for all that the device does not have to do meanwhile. */
+ * work-items takes for all that a large one does not have to do meanwhile. */
 enum { LK_GPU_MEMORY = 40, LK_GPU_CACHE = 20 };
 double lk_product_idleness(const struct lk_product_setup *setup, double items);
 
