@@ -7,12 +7,13 @@
  *   taps       u[p][n][k] = (G w G')[p], rows `pitch` long, 0 past the last output channel
  *   outputs    y = A' m A + bias of m[p][k][room], then relu and a 2x2 max-pool, as
  *              direct/gather.cl has it
- *   finish     dw[c, r, s, k] = G' m G of m[p][c][k], added to what is there unless `is_first`
+ *   finish     dw[c, r, s, k] = G' m G of m[p][shard][c][k], added to what is there unless
+ *              `is_first`; shards of dw are dw_stride apart
  *
  * v and z: rows of `room` tiles, LANES each. w: as pack.cl has it.
  *
  * Group ids: inputs, gradients, outputs: 0: Winograd tile, 1: channel; work-items: lanes. taps:
- * 0: n; finish: 0: c; work-items: k.
+ * 0: n; finish: 0: c, 1: shard; work-items: k.
  * -D: TILE; SOURCE: of x and of dz, as inputs.cl has it, with y or `at` of the
  *     forward pass as `gate` and `won`; POOL; GATED: of outputs, y is 0 where
  *     `gate`, of its layout, is not above 0
@@ -120,15 +121,16 @@ KERNEL void conv2d_winograd_outputs(__global const V *restrict m, int m_first,
 }
 
 KERNEL void conv2d_winograd_finish(__global const real *restrict m, int m_first,
-                                   __global real *restrict dw, int dw_first, int filters,
-                                   int is_first)
+                                   __global real *restrict dw, int dw_first, int dw_stride,
+                                   int filters, int is_first)
 {
     const int c = get_group_id(0), channels = get_num_groups(0);
-    m += m_first + (size_t)c * filters;
-    dw += dw_first + (size_t)c * 9 * filters;
+    const int shard = get_group_id(1), shards = get_num_groups(1);
+    m += m_first + ((size_t)shard * channels + c) * filters;
+    dw += dw_first + (size_t)shard * dw_stride + (size_t)c * 9 * filters;
     for (int k = PART; k < filters; k += PARTS) {
         V taps[3][3];
-        winograd_taps(taps, m + k, (size_t)channels * filters);
+        winograd_taps(taps, m + k, (size_t)shards * channels * filters);
         UNROLL for (int r = 0; r < 9; r++) {
             __global real *to = dw + r * filters + k;
             *to = is_first ? taps[r / 3][r % 3] : *to + taps[r / 3][r % 3];

@@ -19,13 +19,15 @@ struct gpu {
     bool of_weights;
     int64_t positions, squares;        /* squares: Winograd tiles of a batch tile */
     int64_t room, pitch;               /* Winograd tiles of a round; row of weights */
+    int64_t shards;                    /* of a round, of a weight gradient */
     int64_t u_first, v_first, m_first; /* in the workspace; of a weight gradient, u is z */
     struct lk_gpu_tile tile;
     struct lk_kernel *inputs, *other, *products, *results; /* other: taps, or gradients */
 };
 
 /* A weight gradient adds a round's sums to those before it: rounds decide the order of
- * sums, and follow from the shape alone. */
+ * sums, and follow from the shape alone. Shards of one round have it together, as many as there
+ * is room for: a launch takes as long as the work of a small one. */
 static void choose_round(const struct lk_product_setup *setup, struct lk_product_job *job,
                          struct gpu *w)
 {
@@ -35,8 +37,10 @@ static void choose_round(const struct lk_product_setup *setup, struct lk_product
     const int64_t all = (w->of_weights ? t->shard_tiles : t->tiles) * w->squares;
     const int64_t most = TERMS_BYTES / bytes > 1 ? TERMS_BYTES / bytes : 1;
     w->room = lk_divide_up(all, lk_divide_up(all, most));
-    const int64_t ins = w->g.ins * w->room * row, outs = w->g.outs * w->room * row;
-    const int64_t products = w->positions * w->g.ins * w->pitch;
+    w->shards = !w->of_weights || w->room < all ? 1 : lk_least(t->shards, most / all);
+    const int64_t ins = w->g.ins * w->shards * w->room * row;
+    const int64_t outs = w->g.outs * w->shards * w->room * row;
+    const int64_t products = w->shards * w->positions * w->g.ins * w->pitch;
     w->u_first = job->first;
     w->v_first = w->u_first + (w->of_weights ? outs : lk_divide_up(products, 16) * 16);
     w->m_first = w->v_first + ins;
@@ -186,31 +190,34 @@ static enum lk_status enqueue_round(const struct lk_product_setup *setup, const 
 
 /* --- weight gradient ------------------------------------------------------------------- */
 
-/* Rows are `count` tiles long, so that a matrix is an image of one row. */
+/* Of `shards` times `count` Winograd tiles. Rows are as long, so that a matrix is an image of
+ * one row, of which a shard is a part. */
 static enum lk_status enqueue_sums(const struct lk_product_setup *setup, const struct gpu *w,
                                    const struct lk_product_run *run, int64_t first,
-                                   int64_t count)
+                                   int64_t shards, int64_t count)
 {
+    const int64_t row = shards * count;
     const struct lk_winograd_geometry *g = &w->g;
     const struct lk_geometry numbers = lk_winograd_numbers(g);
-    const struct lk_grid of_ins = {{count, g->ins, 1}, lk_product_items(setup)};
-    const struct lk_grid of_outs = {{count, g->outs, 1}, lk_product_items(setup)};
+    const struct lk_grid of_ins = {{row, g->ins, 1}, lk_product_items(setup)};
+    const struct lk_grid of_outs = {{row, g->outs, 1}, lk_product_items(setup)};
     const struct lk_grid products = {{lk_divide_up(g->outs, w->tile.columns),
-                                      lk_divide_up(g->ins, w->tile.rows), w->positions},
+                                      lk_divide_up(g->ins, w->tile.rows),
+                                      w->positions * shards},
                                      lk_gpu_tile_items(&w->tile)};
-    const struct lk_geometry geometry = row_geometry(count, count);
+    const struct lk_geometry geometry = row_geometry(row, row);
     const struct lk_gpu_sums args = {.groups = 1,
                                      .channels = g->ins,
                                      .filters = g->outs,
                                      .shard_tiles = 1,
                                      .part_pixels = count};
     LK_TRY(LK_ENQUEUE(w->inputs, of_ins, LK_BUF(run->x), LK_INT(0), LK_BUF(NULL), LK_BUF(NULL),
-                      LK_BUF(run->workspace), LK_INT(w->v_first), LK_INT(first), LK_INT(count),
+                      LK_BUF(run->workspace), LK_INT(w->v_first), LK_INT(first), LK_INT(row),
                       LK_STRUCT(&numbers)));
     LK_TRY(LK_ENQUEUE(w->other, of_outs, LK_BUF(run->dz), LK_INT(run->dz_first),
                       LK_BUF(g->source == LK_GRADIENT_MASKED ? run->y : NULL),
                       LK_BUF(g->source == LK_GRADIENT_POOLED ? run->at : NULL),
-                      LK_BUF(run->workspace), LK_INT(w->u_first), LK_INT(first), LK_INT(count),
+                      LK_BUF(run->workspace), LK_INT(w->u_first), LK_INT(first), LK_INT(row),
                       LK_STRUCT(&numbers)));
     return LK_ENQUEUE(w->products, products, LK_BUF(run->workspace), LK_INT(w->v_first),
                       LK_BUF(run->workspace), LK_INT(w->u_first), LK_BUF(run->workspace),
@@ -222,14 +229,16 @@ static enum lk_status enqueue_weights(const struct lk_product_setup *setup, cons
                                       const struct lk_product_run *run)
 {
     const struct lk_tiling *t = &setup->tiling;
-    const struct lk_grid grid = {{w->g.ins, 1, 1}, lk_product_items(setup)};
     const int64_t all = t->shard_tiles * w->squares;
-    for (int64_t shard = 0; shard < t->shards; shard++)
+    for (int64_t shard = 0; shard < t->shards; shard += w->shards)
         for (int64_t q = 0; q < all; q += w->room) {
-            LK_TRY(enqueue_sums(setup, w, run, shard * all + q, lk_least(w->room, all - q)));
+            const int64_t shards = lk_least(w->shards, t->shards - shard);
+            const struct lk_grid grid = {{w->g.ins, shards, 1}, lk_product_items(setup)};
+            LK_TRY(enqueue_sums(setup, w, run, shard * all + q, shards,
+                                lk_least(w->room, all - q)));
             LK_TRY(LK_ENQUEUE(w->results, grid, LK_BUF(run->workspace), LK_INT(w->m_first),
                               LK_BUF(run->dw), LK_INT(shard * run->dw_stride),
-                              LK_INT(w->g.outs), LK_INT(q == 0)));
+                              LK_INT(run->dw_stride), LK_INT(w->g.outs), LK_INT(q == 0)));
         }
     return LK_OK;
 }
