@@ -58,7 +58,8 @@ ONE_CLASS = {
     "conv2d_strided": "cpu", "conv2d_depthwise_weights": "cpu",
     "layer_norm_total_lanes": "cpu", "recurrent_forward": "cpu", "recurrent_backward": "cpu",
     "layer_norm_total": "gpu", "recurrent_begin": "gpu", "recurrent_step": "gpu",
-    "recurrent_gates": "gpu", "recurrent_end": "gpu",
+    "recurrent_gates": "gpu", "recurrent_end": "gpu", "recurrent_candidate": "gpu",
+    "recurrent_reset": "gpu",
 }  # fmt: skip
 
 

@@ -109,6 +109,8 @@ static const struct operation wide_operations[] = {
     CASE("attention", "", {2, {19, 9}}, .is_wide = true),
     CASE("attention", "heads=2 causal=true dropout=0.5", {2, {9, 18}}, .has_labels = true,
          .is_wide = true),
+    CASE("lstm", "units=9 recurrent_dropout=0.25", {2, {3, 5}}, .is_wide = true),
+    CASE("gru", "units=9 reset_after=false", {2, {3, 5}}, .is_wide = true),
     CASE("softmax", "", ROW(67), .is_wide = true),
     CASE("softmax_cross_entropy", "", ROW(70), .has_labels = true, .is_wide = true),
 };

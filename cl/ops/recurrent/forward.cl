@@ -7,14 +7,17 @@
  *
  *   recurrent_pack      U in the order in which blocks of UNITS units read it
  *   recurrent_forward   walks all steps of COLUMNS tiles
- *   recurrent_begin, recurrent_step, recurrent_end   the same, a step a launch
+ *   recurrent_begin, recurrent_step, recurrent_candidate, recurrent_end   the same, a step a
+ *                       launch or two
  *
  * Each sum begins with the input part, to which h U is added in ascending order of units: both
- * ways give the same bits. Behind a sample's length y is 0 and the states stay. state.cl has
- * the arrays; z: input parts, stored [tiles][steps][GATES][units][LANES], at the beginning of
- * the workspace; u: [units][GATES][units]. Slots of the state: 0, 1: h by turns; 2: c, or r h;
- * 3: z of a GRU's first phase; 5, 6: what is left of h where it is dropped.
- * Group ids: pack: 0: block; forward, begin, end: 0: group; step: 0: `each` blocks, 1: group.
+ * ways give the same bits. On GPUs, which have the second way alone, a sum is made in SPLIT
+ * parts. Behind a sample's length y is 0 and the states stay. state.cl has the arrays; z: input
+ * parts, stored [tiles][steps][GATES][units][LANES], at the beginning of the workspace; u:
+ * [units][GATES][units]. Slots of the state: 0, 1: h by turns; 2: c, or r h; 3: z of a GRU's
+ * first phase; 5, 6: what is left of h where it is dropped. Group ids: pack: 0: block; forward,
+ * begin, end: 0: group; step, candidate: 0: `each`
+ * blocks, 1: group.
  */
 #include "lib/real.cl"
 #include "ops/recurrent/state.cl"
@@ -57,25 +60,33 @@ INLINE void fetch(const struct forward *f, int t, int first, int row)
 
 /* The sums of AT_ONCE rows of a block from `begin` on. */
 INLINE void sum_rows(const struct forward *f, int t, int from, int block, int begin,
-                     V s[AT_ONCE][COLUMNS])
+                     V s[AT_ONCE][COLUMNS], __local V *exchange)
 {
     enum { PASSES = FIRST_ROWS / AT_ONCE, EACH = (FETCHES + PASSES - 1) / PASSES };
     const int units = f->w.a.units, first = block * UNITS, fetches = begin / AT_ONCE * EACH;
-    UNROLL for (int i = 0; i < AT_ONCE; i++) UNROLL for (int j = 0; j < COLUMNS; j++) s[i][j] =
-        start_of(f, t, (begin + i) / UNITS, min(first + (begin + i) % UNITS, units - 1), j);
+    UNROLL for (int i = 0; i < AT_ONCE; i++) UNROLL for (int j = 0; j < COLUMNS; j++)
+    {
+        const int v = (begin + i) % UNITS, u = min(first + v, units - 1);
+        s[i][j] = OWNS(v) ? start_of(f, t, (begin + i) / UNITS, u, j) : (V)0;
+    }
+#if SPLIT > 1
+    multiply_split(f->packed + (size_t)block * units * FIRST_ROWS, FIRST_ROWS,
+                   slot(&f->w, MULTIPLIED(from)), units, FIRST_ROWS, s, exchange);
+#else
     MULTIPLY_FETCHING(fetches, fetches + EACH, fetch(f, t, first + UNITS, part),
                       f->packed + (size_t)block * units * FIRST_ROWS + begin, FIRST_ROWS,
                       slot(&f->w, MULTIPLIED(from)), units, AT_ONCE, s);
+#endif
 }
 
 /* Where registers hold the sums of some rows only, those of the others are in memory. */
-INLINE void step_block(const struct forward *f, int t, int from, int block)
+INLINE void step_block(const struct forward *f, int t, int from, int block, __local V *exchange)
 {
     V s[FIRST_ROWS][COLUMNS];
     EACH_PASS for (int i = 0; i < FIRST_ROWS; i += AT_ONCE)
     {
         V some[AT_ONCE][COLUMNS];
-        sum_rows(f, t, from, block, i, some);
+        sum_rows(f, t, from, block, i, some, exchange);
         UNROLL for (int k = 0; k < AT_ONCE; k++) UNROLL for (int j = 0; j < COLUMNS; j++)
             s[i + k][j] = some[k][j];
     }
@@ -83,25 +94,27 @@ INLINE void step_block(const struct forward *f, int t, int from, int block)
     {
         V gate[FIRST_GATES];
         UNROLL for (int g = 0; g < FIRST_GATES; g++) gate[g] = s[g * UNITS + v][j];
-        if (block * UNITS + v < f->w.a.units)
+        if (OWNS(v) && block * UNITS + v < f->w.a.units)
             cell(f, t, from, block * UNITS + v, j, gate);
     }
 }
 
 /* The candidate of a GRU of which r h is known for all units. */
-INLINE void candidate_block(const struct forward *f, int t, int from, int block)
+INLINE void candidate_block(const struct forward *f, int t, int from, int block,
+                            __local V *exchange)
 {
     const struct walk *w = &f->w;
     const int units = w->a.units, first = block * UNITS;
+    __global const real *packed =
+        f->packed + (size_t)BLOCKS(w) * units * FIRST_ROWS + (size_t)block * units * UNITS;
     V s[UNITS][COLUMNS];
     UNROLL for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++) s[v][j] =
         start_of(f, t, GATES - 1, min(first + v, units - 1), j);
-    multiply(f->packed + (size_t)BLOCKS(w) * units * FIRST_ROWS + (size_t)block * units * UNITS,
-             UNITS, slot(w, 2), units, UNITS, s);
+    MULTIPLY(packed, UNITS, slot(w, 2), units, UNITS, s, exchange);
     UNROLL for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++)
     {
         const int u = first + v;
-        if (u < units) {
+        if (OWNS(v) && u < units) {
             const V h = slot(w, from)[in_slot(u, j)], z = slot(w, 3)[in_slot(u, j)];
             const V n = ACTIVATION(s[v][j]);
             keep(f, t, 2, 1, u, j, &n);
@@ -113,7 +126,7 @@ INLINE void candidate_block(const struct forward *f, int t, int from, int block)
 INLINE void begin(const struct forward *f, __global const S *first)
 {
     const struct walk *w = &f->w;
-    for (int u = 0; u < w->a.units; u++)
+    for (int u = WARP; u < w->a.units; u += SPLIT)
         for (int j = 0; j < COLUMNS; j++) {
             const size_t to = in_slot(u, j);
             slot(w, 0)[to] = first ? LOAD(first + first_at(w, j, 0) + u * PARTS) : (V)0;
@@ -128,7 +141,7 @@ INLINE void end(const struct forward *f, int from)
 {
     const struct walk *w = &f->w;
     const int row = rows_before_states(w);
-    for (int u = 0; u < w->a.units; u++)
+    for (int u = WARP; u < w->a.units; u += SPLIT)
         for (int j = 0; j < COLUMNS; j++) {
             const V h = slot(w, from)[in_slot(u, j)];
             if (!w->a.sequences)
@@ -170,10 +183,10 @@ BODY void walk_forward(struct forward f, __global const S *first)
             continue;
         }
         for (int block = 0; block < BLOCKS(w); block++)
-            step_block(&f, t, from, block);
+            step_block(&f, t, from, block, 0);
         if (GATES > FIRST_GATES)
             for (int block = 0; block < BLOCKS(w); block++)
-                candidate_block(&f, t, from, block);
+                candidate_block(&f, t, from, block, 0);
         from = !from;
     }
     end(&f, from);
@@ -188,29 +201,41 @@ KERNEL void recurrent_forward(__global const S *restrict first,
     walk_forward(forward_of(a, workspace, bias, lengths, y, saved, get_group_id(0)), first);
 }
 
-KERNEL void recurrent_begin(__global const S *restrict first, __global real *workspace,
-                            struct lk_recurrent a)
+SPLIT_KERNEL void recurrent_begin(__global const S *restrict first, __global real *workspace,
+                                  struct lk_recurrent a)
 {
     const struct forward f = forward_of(a, workspace, 0, 0, 0, 0, get_group_id(0));
     begin(&f, first);
 }
 
-KERNEL void recurrent_step(__global const real *restrict bias,
-                           __global const int *restrict lengths, __global S *restrict y,
-                           __global S *restrict saved, __global real *workspace,
-                           struct lk_recurrent a, int i, int phase, int each)
+SPLIT_KERNEL void recurrent_step(__global const real *restrict bias,
+                                 __global const int *restrict lengths, __global S *restrict y,
+                                 __global S *restrict saved, __global real *workspace,
+                                 struct lk_recurrent a, int i, int each)
 {
     const struct forward f = forward_of(a, workspace, bias, lengths, y, saved, get_group_id(1));
-    const int begin = (int)get_group_id(0) * each, t = step_of(&f.w, i);
-    for (int block = begin; block < min(begin + each, BLOCKS(&f.w)); block++)
-        if (phase == 0)
-            step_block(&f, t, i % 2, block);
-        else
-            candidate_block(&f, t, i % 2, block);
+    LOCAL_EXCHANGE
+    const int begin = (int)get_group_id(0) * each;
+    for (int block = begin; block < END_OF(begin, each, &f.w); block++)
+        step_block(&f, step_of(&f.w, i), i % 2, block, exchange);
 }
 
-KERNEL void recurrent_end(__global S *restrict y, __global real *workspace,
-                          struct lk_recurrent a, int from)
+/* Of a GRU whose reset gate comes first, behind recurrent_step. */
+SPLIT_KERNEL void recurrent_candidate(__global const real *restrict bias,
+                                      __global const int *restrict lengths,
+                                      __global S *restrict y, __global S *restrict saved,
+                                      __global real *workspace, struct lk_recurrent a, int i,
+                                      int each)
+{
+    const struct forward f = forward_of(a, workspace, bias, lengths, y, saved, get_group_id(1));
+    LOCAL_EXCHANGE
+    const int begin = (int)get_group_id(0) * each;
+    for (int block = begin; block < END_OF(begin, each, &f.w); block++)
+        candidate_block(&f, step_of(&f.w, i), i % 2, block, exchange);
+}
+
+SPLIT_KERNEL void recurrent_end(__global S *restrict y, __global real *workspace,
+                                struct lk_recurrent a, int from)
 {
     const struct forward f = forward_of(a, workspace, 0, 0, y, 0, get_group_id(0));
     end(&f, from);

@@ -2,7 +2,8 @@
  *
  * A group walks COLUMNS batch tiles; past the last tile it walks that one again and stores the
  * same numbers twice. u: a unit, j: a tile of the group, t: a time step.
- *   state  reals [groups][8][units][COLUMNS][LANES]: h, c and what one step hands to the next
+ *   state  reals [groups][SLOTS][units][COLUMNS][LANES]: h, c and what one step hands to the
+ *          next
  *   y      stored [tiles][rows][units][LANES]: all steps, or the last output alone, followed by
  *          as many final states as are asked for
  *   saved  stored [tiles][steps][units][LANES]: h before each step, of which the weight
@@ -11,7 +12,8 @@
  * -D: KIND: LSTM, GRU_AFTER, GRU_BEFORE (the reset gate), RNN; RELU: activation: 0 tanh, 1
  * relu; BIAS: there is a recurrent bias; LENGTHS: samples have lengths; COLUMNS; UNITS: of a
  * block; AT_ONCE: of a block's rows, those whose sums are in registers at a time, a divisor;
- * DROP: h is dropped where it is multiplied.
+ * DROP: h is dropped where it is multiplied; SPLIT: warps of PARTS work-items that a work-group
+ * of begin, gates, step and end has on a GPU, which divide its sums and its units among them.
  */
 #include "lib/hints.cl"
 #include "lib/tanh.cl"
@@ -36,9 +38,22 @@
 #define KEPT 1 /* h */
 #endif
 
+#define SLOTS 12
 /* The slot of the state with what h is multiplied with where it is dropped: 0 or a number for
  * all steps. */
 #define FACTORS 7
+
+#if SPLIT > 1
+#undef PART
+#define PART ((int)get_local_id(0) % PARTS)
+#define WARP ((int)get_local_id(0) / PARTS)
+#define SPLIT_KERNEL __kernel __attribute__((reqd_work_group_size(PARTS * SPLIT, 1, 1)))
+#else
+#define WARP 0
+#define SPLIT_KERNEL KERNEL
+#endif
+/* Whether this warp makes the new state of unit v of a block. */
+#define OWNS(v) (SPLIT == 1 || (v) % SPLIT == WARP)
 
 /* Of UNITS units. */
 #define BLOCKS(w) (((w)->a.units + UNITS - 1) / UNITS)
@@ -87,7 +102,7 @@ INLINE struct walk walk_of(struct lk_recurrent a, __global real *workspace,
                            __global const int *lengths, int group)
 {
     __global V *state = (__global V *)(workspace + (size_t)a.state_at * 16) +
-                        (size_t)group * 8 * a.units * COLUMNS * PARTS + PART;
+                        (size_t)group * SLOTS * a.units * COLUMNS * PARTS + PART;
     const struct walk w = {a, state, (__global const W *)lengths, group * COLUMNS};
     return w;
 }
@@ -175,6 +190,20 @@ INLINE void multiply(__global const real *packed, const int apart, __global cons
         }
     }
 }
+
+/* multiply() by all warps of a work-group, which hand their sums over in `exchange`; the end of
+ * the group's blocks, of which a GPU's group has one: PoCL makes no loops round barriers. */
+#if SPLIT > 1
+#include "ops/recurrent/split.cl"
+#define MULTIPLY(packed, apart, h, n, rows, s, exchange)                                       \
+    multiply_split(packed, apart, h, n, rows, s, exchange)
+#define LOCAL_EXCHANGE __local V exchange[EXCHANGE];
+#define END_OF(begin, each, w) ((begin) + 1)
+#else
+#define MULTIPLY(packed, apart, h, n, rows, s, exchange) multiply(packed, apart, h, n, rows, s)
+#define LOCAL_EXCHANGE __local V *exchange = 0;
+#define END_OF(begin, each, w) min((begin) + (each), BLOCKS(w))
+#endif
 
 /* Hints at a row of the group's units from `first` on, where `at` tells the row of tile j. */
 #define HINT(hint, array, at, first)                                                           \

@@ -47,6 +47,7 @@ struct lk_walk_block {
 struct lk_walk_pass {
     struct lk_walk_block block;
     struct lk_kernel *pack, *walk, *begin, *gates, *step, *end;
+    struct lk_kernel *reset; /* of GRUs whose reset gate comes first: beside step */
 };
 
 struct lk_walk {

@@ -6,7 +6,7 @@
 
 /* Slots of the state in cl/ops/recurrent/state.cl; the rows that a
  * work-group of gru_candidate sums. */
-enum { SLOTS = 8, CANDIDATE_ROWS = 4 };
+enum { SLOTS = 12, CANDIDATE_ROWS = 4 };
 
 int lk_cell_gates(enum lk_cell cell)
 {
@@ -80,6 +80,17 @@ static int sums_of(const struct lk_op_setup *setup)
     return setup->tiling.vector == 1 ? 8 : bytes == 64 ? 24 : 12;
 }
 
+/* Warps of a GPU's work-group: a step takes as long as the sums of one of them. A constant but
+ * where groups are small, since sums are made in so many parts. */
+static int split_of(const struct lk_op_setup *setup)
+{
+    int split = setup->tiling.vector == 1 ? 8 : 1;
+    while (split > 1 &&
+           (size_t)(split * setup->tiling.lanes) > lk_device_info(setup->device)->group_items)
+        split /= 2;
+    return split;
+}
+
 /* As many units as have their sums, `gates` of each, in the registers beside the operands, or
  * somewhat fewer where fewer units then remain to fill up the last block. */
 static struct lk_walk_block all_at_once(const struct lk_op_setup *setup,
@@ -125,7 +136,15 @@ static struct lk_walk_block choose_block(const struct lk_op_setup *setup,
                                                     : lk_cell_gates(walk->cell);
     if (sums_of(setup) == 12)
         return some_at_once(setup, walk->form, gates, forward);
-    return all_at_once(setup, walk->form, gates);
+    struct lk_walk_block block = all_at_once(setup, walk->form, gates);
+    const struct lk_recurrent_options *o = setup->options;
+    const int64_t cores = lk_device_info(setup->device)->compute_units;
+    while (setup->tiling.vector == 1 && block.units % 2 == 0 &&
+           lk_divide_up(o->units, block.units) * setup->tiling.tiles < cores) {
+        block.units /= 2; /* else cores of a GPU wait */
+        block.at_once /= 2;
+    }
+    return block;
 }
 
 /* --- preparing --------------------------------------------------------------------------- */
@@ -141,11 +160,11 @@ static enum lk_status make_kernel(const struct lk_op_setup *setup, const struct 
     char text[192];
     snprintf(text, sizeof text,
              "-DKIND=%d -DRELU=%d -DBIAS=%d -DLENGTHS=%d -DCOLUMNS=%d -DUNITS=%d "
-             "-DAT_ONCE=%d -DROWS=%d -DDROP=%d",
+             "-DAT_ONCE=%d -DROWS=%d -DDROP=%d -DSPLIT=%d",
              walk->cell, o->activation == LK_CELL_RELU,
              walk->cell == LK_GRU_AFTER && o->use_bias, lk_recurrent_length(&setup->shapes) > 0,
              walk->form.columns, block.units, block.at_once, CANDIDATE_ROWS,
-             lk_drops_states(setup));
+             lk_drops_states(setup), split_of(setup));
     return lk_op_kernel(setup, source, name, text, kernel);
 }
 
@@ -158,6 +177,8 @@ static enum lk_status prepare_forward(const struct lk_op_setup *setup, struct lk
         return make_kernel(setup, walk, source, "recurrent_forward", p->block, &p->walk);
     LK_TRY(make_kernel(setup, walk, source, "recurrent_begin", p->block, &p->begin));
     LK_TRY(make_kernel(setup, walk, source, "recurrent_step", p->block, &p->step));
+    if (walk->cell == LK_GRU_BEFORE)
+        LK_TRY(make_kernel(setup, walk, source, "recurrent_candidate", p->block, &p->reset));
     return make_kernel(setup, walk, source, "recurrent_end", p->block, &p->end);
 }
 
@@ -171,6 +192,8 @@ static enum lk_status prepare_backward(const struct lk_op_setup *setup, struct l
     } else {
         LK_TRY(make_kernel(setup, walk, source, "recurrent_begin", p->block, &p->begin));
         LK_TRY(make_kernel(setup, walk, source, "recurrent_gates", p->block, &p->gates));
+        if (walk->cell == LK_GRU_BEFORE)
+            LK_TRY(make_kernel(setup, walk, source, "recurrent_reset", p->block, &p->reset));
         LK_TRY(make_kernel(setup, walk, source, "recurrent_step", p->block, &p->step));
         LK_TRY(make_kernel(setup, walk, source, "recurrent_end", p->block, &p->end));
     }
@@ -250,10 +273,11 @@ static const struct lk_buffer *input_of(const struct lk_op_run *run, int number)
     return number > 0 ? run->x[number] : NULL;
 }
 
+/* Of what walks, or takes a step. */
 static struct lk_grid grid_of(const struct lk_op_setup *setup, const struct lk_walk *walk)
 {
     return (struct lk_grid){{groups_of(&setup->tiling, walk->form.columns), 1, 1},
-                            lk_op_items(setup)};
+                            lk_op_items(setup) * split_of(setup)};
 }
 
 static int64_t blocks_of(const struct lk_op_setup *setup, const struct lk_walk_pass *pass)
@@ -316,11 +340,11 @@ static enum lk_status forward_steps(const struct lk_op_setup *setup, const struc
     grid.groups[1] = grid.groups[0];
     grid.groups[0] = lk_divide_up(blocks_of(setup, p), each);
     for (int64_t i = 0; i < args->steps; i++)
-        for (int phase = 0; phase <= (walk->cell == LK_GRU_BEFORE); phase++)
-            LK_TRY(LK_ENQUEUE(p->step, grid, LK_BUF(run->w[LK_CELL_RECURRENT_BIAS]),
-                              LK_BUF(lengths), LK_BUF(run->y), LK_BUF(run->saved),
-                              LK_BUF(run->workspace), LK_STRUCT(args), LK_INT(i), LK_INT(phase),
-                              LK_INT(each)));
+        for (int phase = 0; phase <= (p->reset != NULL); phase++)
+            LK_TRY(LK_ENQUEUE(phase ? p->reset : p->step, grid,
+                              LK_BUF(run->w[LK_CELL_RECURRENT_BIAS]), LK_BUF(lengths),
+                              LK_BUF(run->y), LK_BUF(run->saved), LK_BUF(run->workspace),
+                              LK_STRUCT(args), LK_INT(i), LK_INT(each)));
     return setup->shapes.window > 0
                ? keep_states(setup, walk, run, args)
                : LK_ENQUEUE(p->end, grid_of(setup, walk), LK_BUF(run->y),
@@ -356,13 +380,16 @@ static enum lk_status backward_steps(const struct lk_op_setup *setup,
         LK_ENQUEUE(p->begin, grid, LK_BUF(run->dy), LK_BUF(run->workspace), LK_STRUCT(args)));
     grid.groups[1] = grid.groups[0];
     grid.groups[0] = lk_divide_up(blocks_of(setup, p), each);
+    LK_TRY(LK_ENQUEUE(p->gates, grid, LK_BUF(lengths), LK_BUF(run->dy), LK_BUF(run->saved),
+                      LK_BUF(run->workspace), LK_STRUCT(args), LK_INT(args->steps - 1),
+                      LK_INT(each)));
     for (int64_t i = args->steps - 1; i >= 0; i--) {
-        LK_TRY(LK_ENQUEUE(p->gates, grid, LK_BUF(lengths), LK_BUF(run->dy), LK_BUF(run->saved),
-                          LK_BUF(run->workspace), LK_STRUCT(args), LK_INT(i), LK_INT(each)));
-        for (int phase = walk->cell != LK_GRU_BEFORE; phase < 2; phase++)
-            LK_TRY(LK_ENQUEUE(p->step, grid, LK_BUF(lengths), LK_BUF(run->saved),
-                              LK_BUF(run->workspace), LK_STRUCT(args), LK_INT(i), LK_INT(phase),
+        if (p->reset)
+            LK_TRY(LK_ENQUEUE(p->reset, grid, LK_BUF(lengths), LK_BUF(run->saved),
+                              LK_BUF(run->workspace), LK_STRUCT(args), LK_INT(i),
                               LK_INT(each)));
+        LK_TRY(LK_ENQUEUE(p->step, grid, LK_BUF(lengths), LK_BUF(run->dy), LK_BUF(run->saved),
+                          LK_BUF(run->workspace), LK_STRUCT(args), LK_INT(i), LK_INT(each)));
     }
     return LK_ENQUEUE(p->end, grid_of(setup, walk), LK_BUF(dfirst), LK_BUF(run->workspace),
                       LK_STRUCT(args));
