@@ -3,6 +3,7 @@
 #include "device/expect.h"
 #include "device/opencl.h"
 #include "device/pocl.h"
+#include "device/regions.h"
 #include "device/reserve.h"
 
 #include "base/fail.h"
@@ -29,8 +30,7 @@ static enum lk_status wrap(const struct lk_buffer *like, cl_mem mem, struct lk_b
     }
     *made = *like;
     made->mem = mem;
-    if (!made->whole)
-        count_bytes(made->device, made->bytes, 0);
+    count_bytes(made->device, made->bytes, 0);
     *buffer = made;
     return LK_OK;
 }
@@ -148,26 +148,35 @@ enum lk_status lk_buffer_view(struct lk_buffer *parent, size_t offset, size_t by
                        "a view from byte %zu on of a buffer: a multiple of %zu is expected",
                        offset, align);
     LK_TRY(check_range(parent, offset, bytes));
-    const struct lk_buffer like = {.device = parent->device,
-                                   .bytes = bytes,
-                                   .whole = parent->whole ? parent->whole : parent,
-                                   .offset = parent->offset + offset};
-    const cl_buffer_region region = {like.offset, bytes ? bytes : 1};
+    struct lk_buffer *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("a view", sizeof *made);
+    *made = (struct lk_buffer){.device = parent->device,
+                               .bytes = bytes,
+                               .whole = parent->whole ? parent->whole : parent,
+                               .offset = parent->offset + offset};
     cl_int error;
-    cl_mem mem = clCreateSubBuffer(like.whole->mem, CL_MEM_READ_WRITE,
-                                   CL_BUFFER_CREATE_TYPE_REGION, &region, &error);
-    if (error != CL_SUCCESS)
+    made->region = lk_region_take(made->whole, made->offset, bytes, &error);
+    if (!made->region) {
+        free(made);
         return lk_opencl_fail(error, "clCreateSubBuffer");
-    return wrap(&like, mem, view);
+    }
+    made->mem = lk_region_memory(made->region);
+    *view = made;
+    return LK_OK;
 }
 
 void lk_buffer_destroy(struct lk_buffer *buffer)
 {
     if (!buffer)
         return;
-    if (!buffer->whole)
+    if (buffer->region) {
+        lk_region_release(buffer->device, buffer->region);
+    } else {
         count_bytes(buffer->device, 0, buffer->bytes);
-    clReleaseMemObject(buffer->mem);
+        lk_regions_leave(buffer);
+        clReleaseMemObject(buffer->mem);
+    }
     free(buffer);
 }
 

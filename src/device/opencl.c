@@ -220,6 +220,8 @@ static enum lk_status choose_tile(struct lk_device_info *info)
     int vector = info->vector_width >= 16 ? 2 : info->vector_width >= 8;
     LK_TRY(read_choice("LOCKSTEP_CLASS", classes, "cpu or gpu", &class));
     LK_TRY(read_choice("LOCKSTEP_VECTOR", vectors, "4, 8 or 16", &vector));
+    /* Vectors of 16 floats lie wherever numbers do; NVIDIA's GPUs (580.159.04) fault there. */
+    class |= info->device_class == LK_CLASS_GPU;
     info->device_class = class ? LK_CLASS_GPU : LK_CLASS_CPU;
     info->vector = class ? 1 : 4 << vector;
     info->lanes = class ? 32 : info->vector;

@@ -44,6 +44,8 @@ struct lk_buffer {
     struct lk_buffer *whole; /* of a view: the buffer that owns the memory; else NULL */
     size_t offset;           /* of a view: the byte of `whole` at which it begins */
     size_t used; /* bytes at its beginning that were not known to be 0 when it was created */
+    struct lk_region *region;   /* of a view; see device/regions.h */
+    struct lk_regions *regions; /* of a buffer that owns its memory; NULL: it has no views */
 };
 
 /* lk_buffer_create() with flags of clCreateBuffer. */
