@@ -3,6 +3,7 @@
 `lockstep bench MODEL`:
 
     torch_text.py MODEL [--batch-size N] [--width N] [--threads N] [--seconds S] [--plain-adam]
+                  [--gpu]
 
 MODEL: text-lstm, text-bilstm, transformer-encoder; vocabulary 20,000, 6 classes, texts as long
 as the model takes them, Adam; --width N is that of the embedding and of what follows it. Prints
@@ -10,7 +11,8 @@ sequences per second, of medians. Adam's fused form is used unless it is --plain
 both, and count the faster one.
 
 The nets of text_nets.py know texts of any length, step by step; these here are what is fastest
-in PyTorch for texts that are all as long: its own LSTM, and attention without a mask.
+in PyTorch for texts that are all as long: its own LSTM, and attention without a mask. On a GPU
+TF32 stays off, as PyTorch has it for products of matrices.
 """
 import argparse
 import statistics
@@ -69,26 +71,32 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--plain-adam", action="store_true")
+    parser.add_argument("--gpu", action="store_true")
     a = parser.parse_args()
     torch.set_num_threads(a.threads)
     torch.manual_seed(0)
     steps = 128 if a.model == "transformer-encoder" else 64
     net = (Encoder(a.width or 256, steps) if a.model == "transformer-encoder"
            else Recurrent(a.width or 128, a.model == "text-bilstm"))  # fmt: skip
+    place = "cuda" if a.gpu else "cpu"
+    net = net.to(place)
+    torch.backends.cudnn.allow_tf32 = False
     adam = torch.optim.Adam(net.parameters(), 1e-3, **({} if a.plain_adam else {"fused": True}))
     loss = nn.CrossEntropyLoss()
-    x = torch.randint(0, VOCABULARY, (a.batch_size, steps))
-    labels = torch.randint(0, CLASSES, (a.batch_size,))
+    x = torch.randint(0, VOCABULARY, (a.batch_size, steps), device=place)
+    labels = torch.randint(0, CLASSES, (a.batch_size,), device=place)
     took, until = [], time.perf_counter() + a.seconds
     while len(took) < 6 or time.perf_counter() < until:
         start = time.perf_counter()
         adam.zero_grad()
         loss(net(x), labels).backward()
         adam.step()
+        if a.gpu:
+            torch.cuda.synchronize()
         took.append(time.perf_counter() - start)
     took = took[2:]
     print(f"torch {torch.__version__} {a.model} width {a.width or 'usual'} batch "
-          f"{a.batch_size} {a.threads} threads: "
+          f"{a.batch_size} {'GPU' if a.gpu else f'{a.threads} threads'}: "
           f"{a.batch_size / statistics.median(took):.0f} sequences/s "
           f"(best {a.batch_size / min(took):.0f}, {len(took)} steps)")  # fmt: skip
 
