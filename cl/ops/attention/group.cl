@@ -61,19 +61,20 @@ INLINE void put_scores(__local V *weights, struct work work, __global const S *q
 INLINE V add_block(struct softmax *so_far, __local V *scores, struct work work, real scale,
                    int from, int t)
 {
-    const I keys = keys_of(work.length, t);
+    const I seen = keys_of(work.length, t) - from;
     V w[BLOCK], most = so_far->most;
     UNROLL for (int u = 0; u < BLOCK; u++)
     {
-        w[u] = from + u < work.end && SEES(from + u, keys) ? scores[u * PARTS] * scale : LOWEST;
-        most = w[u] > most ? w[u] : most;
+        const V s = scores[u * PARTS] * scale;
+        w[u] = (I)(u) < seen ? s : LOWEST;
+        most = fmax(most, w[u]);
     }
     const V shrink = power(so_far->most - most);
     V sum = so_far->sum * shrink;
     UNROLL for (int u = 0; u < BLOCK; u++)
     {
         const V p = power(w[u] - most);
-        w[u] = from + u < work.end && SEES(from + u, keys) ? p : (V)(0);
+        w[u] = (I)(u) < seen ? p : (V)(0);
         sum += w[u];
     }
     UNROLL for (int u = 0; u < BLOCK; u++) if (DROP && u % 4 == 0)
