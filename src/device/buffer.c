@@ -171,7 +171,7 @@ void lk_buffer_destroy(struct lk_buffer *buffer)
     if (!buffer)
         return;
     if (buffer->region) {
-        lk_region_release(buffer->device, buffer->region);
+        lk_region_release(buffer->region);
     } else {
         count_bytes(buffer->device, 0, buffer->bytes);
         lk_regions_leave(buffer);

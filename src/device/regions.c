@@ -2,7 +2,8 @@
  * several sub-buffers that partly overlap is released before another that was created later, as
  * the values of a memory plan would be. So each region has one sub-buffer, and they are
  * released in the reverse order of their creation: one that no view needs waits for those above
- * it. */
+ * it. Nothing is locked: a device is used by one thread, which may hang in any of these calls.
+ */
 #include "device/regions.h"
 
 #include <stdlib.h>
@@ -57,7 +58,6 @@ struct lk_region *lk_region_take(struct lk_buffer *whole, size_t offset, size_t 
 {
     struct lk_region *region = NULL;
     *error = CL_OUT_OF_HOST_MEMORY;
-    pthread_mutex_lock(&whole->device->mutex);
     if (!whole->regions)
         whole->regions = calloc(1, sizeof *whole->regions);
     if (whole->regions)
@@ -66,7 +66,6 @@ struct lk_region *lk_region_take(struct lk_buffer *whole, size_t offset, size_t 
         region = add(whole, offset, bytes, error);
     if (region)
         region->views++;
-    pthread_mutex_unlock(&whole->device->mutex);
     return region;
 }
 
@@ -88,20 +87,16 @@ static void clear_top(struct lk_regions *all)
         free(all);
 }
 
-void lk_region_release(struct lk_device *device, struct lk_region *region)
+void lk_region_release(struct lk_region *region)
 {
-    pthread_mutex_lock(&device->mutex);
     region->views--;
     clear_top(region->all);
-    pthread_mutex_unlock(&device->mutex);
 }
 
 void lk_regions_leave(struct lk_buffer *whole)
 {
     if (!whole->regions)
         return;
-    pthread_mutex_lock(&whole->device->mutex);
     whole->regions->is_left = true;
     clear_top(whole->regions);
-    pthread_mutex_unlock(&whole->device->mutex);
 }

@@ -12,7 +12,7 @@ struct lk_region;
 struct lk_region *lk_region_take(struct lk_buffer *whole, size_t offset, size_t bytes,
                                  cl_int *error);
 cl_mem lk_region_memory(const struct lk_region *region);
-void lk_region_release(struct lk_device *device, struct lk_region *region);
+void lk_region_release(struct lk_region *region);
 
 /* When a buffer is destroyed, before its views or after them. */
 void lk_regions_leave(struct lk_buffer *whole);
