@@ -28,7 +28,8 @@ LK_MUST_CHECK enum lk_status lk_buffer_create_zeros(struct lk_device *device, si
                                                     struct lk_buffer **buffer);
 
 /* A range of `parent` as a buffer of its own (an OpenCL sub-buffer); `offset` is a multiple of
- * the device's align_bytes. The buffer that owns the memory must outlive the view.
+ * the device's align_bytes. Once the buffer that owns the memory is destroyed, the view may be
+ * used, but no view be made of it.
  * fails: LK_E_ARGUMENT offset, range */
 LK_MUST_CHECK enum lk_status lk_buffer_view(struct lk_buffer *parent, size_t offset,
                                             size_t bytes, struct lk_buffer **view);

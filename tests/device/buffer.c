@@ -140,6 +140,33 @@ static void views(void **state)
     lk_buffer_destroy(whole);
 }
 
+/* Views of the same bytes, views that go in any order, and a buffer that goes before them. */
+static void views_share_regions(void **state)
+{
+    (void)state;
+    const size_t align = lk_device_info(device)->align_bytes;
+    struct lk_buffer *whole = NULL, *view[4] = {NULL}, *again = NULL;
+    uint8_t want[2048];
+    assert_true(3 * align <= sizeof want);
+    assert_ok(lk_buffer_create(device, 3 * align, &whole));
+    write_numbers(whole, want, 3 * align, 11);
+    assert_ok(lk_buffer_view(whole, 0, 2 * align, &view[0]));
+    assert_ok(lk_buffer_view(whole, align, align, &view[1]));
+    assert_ok(lk_buffer_view(whole, align, align, &view[2]));
+    assert_ok(lk_buffer_view(whole, align, 2 * align, &view[3]));
+    lk_buffer_destroy(view[1]); /* its bytes have another view */
+    expect_bytes(view[2], want + align, align);
+    lk_buffer_destroy(view[0]); /* waits for those above it, and is wanted again */
+    assert_ok(lk_buffer_view(whole, 0, 2 * align, &again));
+    expect_bytes(again, want, 2 * align);
+    lk_buffer_destroy(whole);
+    expect_bytes(again, want, 2 * align);
+    lk_buffer_destroy(view[2]);
+    expect_bytes(view[3], want + align, 2 * align);
+    lk_buffer_destroy(again);
+    lk_buffer_destroy(view[3]);
+}
+
 static void counts_bytes(void **state)
 {
     (void)state;
@@ -321,6 +348,7 @@ int main(int count, char **text)
         cmocka_unit_test(fills_and_copies),
         cmocka_unit_test(fills_large_ones_in_order),
         cmocka_unit_test(views),
+        cmocka_unit_test(views_share_regions),
         cmocka_unit_test(counts_bytes),
         cmocka_unit_test(stages),
         cmocka_unit_test(copies_in_passing),

@@ -12,7 +12,7 @@
  *   attention_all       all of these at once, on CPUs
  *
  * GPUs have group.cl, group_queries.cl and group_keys.cl for the first three, but where a
- * work-group has no room for them.
+ * work-group has no room for them or one time step is computed.
  *
  * Keys are walked in blocks of BLOCK: where one has a larger score, earlier sums shrink by
  * e^(old most - new most). Blocks begin at multiples of BLOCK, and what a mask hides adds 0, so

@@ -1,6 +1,6 @@
 /* The weight gradient of depthwise convolutions, for the GPU class: strips of STRIP rows of dz
  * make as many sums as a large GPU wants, and all taps of a block are summed in registers, so
- * that every number is brought about once and many are on their way.
+ * that every number is loaded about once and many are on their way.
  *
  *   out[part][r, s, c] = sum over the part's strips, blocks, and in a block i, j and lanes of
  *       dz[c, i, j] * x[c, i*STRIDE_Y + r*GAP_Y - PAD_Y, j*STRIDE_X + s*GAP_X - PAD_X]

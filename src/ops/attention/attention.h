@@ -40,7 +40,7 @@ struct lk_attention_kernels {
 /* Whether training drops weights. */
 bool lk_attention_drops(const struct lk_op_setup *setup);
 
-/* Announces kernels of cl/ops/attention/group.cl where the device is a GPU that they fit.
+/* Announces kernels of cl/ops/attention/group*.cl where the device is a GPU that they fit.
  * fails: as lk_op_kernel */
 LK_MUST_CHECK enum lk_status lk_attention_group(const struct lk_op_setup *setup,
                                                 const struct lk_attention_form *form,

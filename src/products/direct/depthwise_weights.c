@@ -8,10 +8,6 @@
 
 enum {
     MOST_TAPS = 49, /* that are unrolled */
-    FEW_TAPS = 25,
-    HIGH = 4, /* rows of a strip, of few taps and of many */
-    LOW = 2,
-    COLUMNS = 4, /* of a block */
     GROUPS =
         8192 /* work-groups of a shard, if its strips are as many: a large GPU holds half */
 };

@@ -34,8 +34,8 @@ bool lk_gpu_tile_choose(const struct lk_product_setup *setup,
                         const struct lk_gpu_product *product, const char *wanted,
                         struct lk_gpu_tile *tile);
 
-/* How many times as long as whole blocks of the largest tile, and enough of them for the
- * device, the product takes: results that blocks have too many, smaller blocks, compute units
+/* How many times as long as whole blocks of the largest tile, and enough of them for a large
+ * GPU, the product takes: results that blocks have too many, smaller blocks, compute units
  * without one. 0: none fits. */
 double lk_gpu_tile_excess(const struct lk_product_setup *setup,
                           const struct lk_gpu_product *product);

@@ -27,7 +27,7 @@ struct gpu {
 
 /* A weight gradient adds a round's sums to those before it: rounds decide the order of
  * sums, and follow from the shape alone. Shards of one round have it together, as many as there
- * is room for: a launch takes as long as the work of a small one. */
+ * is room for with their sums: a launch takes as long as the work of a small one. */
 static void choose_round(const struct lk_product_setup *setup, struct lk_product_job *job,
                          struct gpu *w)
 {
@@ -37,10 +37,14 @@ static void choose_round(const struct lk_product_setup *setup, struct lk_product
     const int64_t all = (w->of_weights ? t->shard_tiles : t->tiles) * w->squares;
     const int64_t most = TERMS_BYTES / bytes > 1 ? TERMS_BYTES / bytes : 1;
     w->room = lk_divide_up(all, lk_divide_up(all, most));
-    w->shards = !w->of_weights || w->room < all ? 1 : lk_least(t->shards, most / all);
+    const int64_t sums = w->positions * w->g.ins * w->pitch;
+    const int64_t shard = bytes * all + sums * (int64_t)lk_dtype_bytes(setup->real);
+    w->shards = w->of_weights && w->room == all && shard < TERMS_BYTES
+                    ? lk_least(t->shards, TERMS_BYTES / shard)
+                    : 1;
     const int64_t ins = w->g.ins * w->shards * w->room * row;
     const int64_t outs = w->g.outs * w->shards * w->room * row;
-    const int64_t products = w->shards * w->positions * w->g.ins * w->pitch;
+    const int64_t products = w->shards * sums;
     w->u_first = job->first;
     w->v_first = w->u_first + (w->of_weights ? outs : lk_divide_up(products, 16) * 16);
     w->m_first = w->v_first + ins;
