@@ -48,8 +48,8 @@ LEFT_OUT = "left out: products/library (between the kernels of clFFT and CLBlast
 # What the cases reach in one class alone: walks over all steps in one launch, and sums of a
 # layer norm's fused gradients, are for CPUs; of small sizes CPUs need no other. Convolutions
 # with strides have a kernel of their own on CPUs, weight gradients of depthwise ones have one
-# in either class; bias gradients of matrices have one on GPUs, as has what comes behind sums,
-# which on CPUs only those of libraries leave to it.
+# in either class; bias gradients of matrices have one on GPUs, as have softmax of many channels
+# and what comes behind sums, which on CPUs only those of libraries leave to it.
 ONE_CLASS = {
     "dense_bias": "gpu", "ending_finish": "gpu",
     "attention_all": "cpu", "attention_keys": "gpu", "attention_queries": "gpu",
@@ -59,7 +59,8 @@ ONE_CLASS = {
     "layer_norm_total_lanes": "cpu", "recurrent_forward": "cpu", "recurrent_backward": "cpu",
     "layer_norm_total": "gpu", "recurrent_begin": "gpu", "recurrent_step": "gpu",
     "recurrent_gates": "gpu", "recurrent_end": "gpu", "recurrent_candidate": "gpu",
-    "recurrent_reset": "gpu",
+    "recurrent_reset": "gpu", "sliced_softmax_forward": "gpu", "sliced_softmax_backward": "gpu",
+    "sliced_logits_forward": "gpu", "sliced_logits_backward": "gpu",
 }  # fmt: skip
 
 
