@@ -85,8 +85,13 @@ INLINE void step_block(const struct backward *b, int t, int block, __local V *ex
     const struct walk *w = &b->w;
     const int units = w->a.units, first = block * UNITS, all = LAST_GATES * units;
     V s[UNITS][COLUMNS];
-    UNROLL for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++) s[v][j] =
-        DROP || !OWNS(v) ? (V)0 : slot(w, 2)[in_slot(min(first + v, units - 1), j)];
+    UNROLL for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++)
+    {
+        /* What another warp owns it may already replace. */
+        const int is_mine = SPLIT == 1 || (OWNS(v) && first + v < units);
+        s[v][j] =
+            DROP || !is_mine ? (V)0 : slot(w, 2)[in_slot(min(first + v, units - 1), j)];
+    }
 #if SPLIT > 1
     multiply_split(b->packed + (size_t)block * UNITS * all, UNITS, slot(w, b->d_slot), all,
                    UNITS, s, exchange);
