@@ -138,6 +138,7 @@ INLINE void end(const struct backward *b, __global S *dfirst)
         }
 }
 
+#if SPLIT == 1 /* GPUs take each step in a launch */
 BODY void walk_backward(struct backward b, __global S *dfirst)
 {
     const struct walk *w = &b.w;
@@ -170,6 +171,7 @@ KERNEL void recurrent_backward(__global const int *restrict lengths,
     walk_backward(backward_of(a, workspace, lengths, dy, saved, get_group_id(0), D_SLOT),
                   dfirst);
 }
+#endif
 
 SPLIT_KERNEL void recurrent_begin(__global const S *restrict dy, __global real *workspace,
                                   struct lk_recurrent a)

@@ -170,6 +170,7 @@ INLINE void skip(const struct forward *f, int t)
         }
 }
 
+#if SPLIT == 1 /* GPUs take each step in a launch */
 BODY void walk_forward(struct forward f, __global const S *first)
 {
     const struct walk *w = &f.w;
@@ -200,6 +201,7 @@ KERNEL void recurrent_forward(__global const S *restrict first,
 {
     walk_forward(forward_of(a, workspace, bias, lengths, y, saved, get_group_id(0)), first);
 }
+#endif
 
 SPLIT_KERNEL void recurrent_begin(__global const S *restrict first, __global real *workspace,
                                   struct lk_recurrent a)
