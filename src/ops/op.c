@@ -1,5 +1,6 @@
 /* Finds operations by name, and creates kernels for them. */
 #include "ops/op.h"
+#include "ops/warps.h"
 
 #include "base/fail.h"
 #include "ops/products.h"
@@ -78,4 +79,13 @@ int64_t lk_op_part_pixels(const struct lk_op_setup *setup, int64_t channels, int
 int lk_op_items(const struct lk_op_setup *setup)
 {
     return setup->tiling.lanes / setup->tiling.vector;
+}
+
+int lk_op_warps(const struct lk_op_setup *setup)
+{
+    const size_t room = lk_device_info(setup->device)->group_items;
+    int warps = setup->tiling.vector == 1 ? 8 : 1;
+    while (warps > 1 && (size_t)(warps * setup->tiling.lanes) > room)
+        warps /= 2;
+    return warps;
 }

@@ -4,6 +4,7 @@
  * Goodfellow, Bengio, Courville, Deep Learning, 6.2.2.3; clipping as in Keras */
 #include "base/fail.h"
 #include "ops/loss.h"
+#include "ops/warps.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -101,16 +102,11 @@ struct state {
     int slices;    /* work-items of a sample */
 };
 
-/* Of many channels a GPU's work-groups have several work-items for each sample, as many as
- * large ones have room for. */
+/* Of many channels a GPU's work-groups have several work-items for each sample. */
 static int count_slices(const struct lk_op_setup *setup, int64_t channels)
 {
-    enum { MOST = 8, LEAST_CHANNELS = 64 };
-    const size_t room = lk_device_info(setup->device)->group_items;
-    int slices = setup->tiling.vector == 1 && channels >= LEAST_CHANNELS ? MOST : 1;
-    while (slices > 1 && (size_t)(slices * setup->tiling.lanes) > room)
-        slices /= 2;
-    return slices;
+    enum { LEAST_CHANNELS = 64 };
+    return channels >= LEAST_CHANNELS ? lk_op_warps(setup) : 1;
 }
 
 static enum lk_status make(const struct lk_op_setup *setup, const struct state *s,

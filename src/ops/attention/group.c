@@ -1,6 +1,7 @@
 /* Attention by work-groups of several warps: which blocks of queries and keys a GPU takes. */
 #include "base/fail.h"
 #include "ops/attention/attention.h"
+#include "ops/warps.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static const struct block of_queries[] = {
 };
 static const struct block of_keys[] = {{8, 32, 1}, {8, 16, 1.2}, {4, 32, 1.6}, {4, 16, 2}, {0}};
 
-enum { MOST_WARPS = 8, BLOCK = 16, LEAST_WALKED = 4 };
+enum { BLOCK = 16, LEAST_WALKED = 4 };
 
 /* A kernel: how many numbers of each own step it sums up, and in how many tensors they are. */
 struct use {
@@ -47,15 +48,6 @@ static const struct vendor *vendor_of(const struct lk_op_setup *setup)
     while (!strstr(lk_device_info(setup->device)->vendor, v->name))
         v++;
     return v;
-}
-
-/* 0: not even two fit a work-group. */
-static int warps_of(const struct lk_op_setup *setup)
-{
-    int warps = MOST_WARPS;
-    while ((size_t)(warps * setup->tiling.lanes) > lk_device_info(setup->device)->group_items)
-        warps /= 2;
-    return warps > 1 ? warps : 0;
 }
 
 /* The matrix, and a number of each query for every BLOCK keys. */
@@ -121,8 +113,8 @@ static enum lk_status announce(const struct lk_op_setup *setup,
                                const struct lk_attention_form *f, const struct use *use,
                                struct lk_attention_kernel *kernel)
 {
-    const int warps = warps_of(setup);
-    const struct block *block = warps ? choose(setup, use, warps) : NULL;
+    const int warps = lk_op_warps(setup);
+    const struct block *block = warps > 1 ? choose(setup, use, warps) : NULL;
     char text[OPTIONS_BYTES];
     if (!block)
         return LK_OK;

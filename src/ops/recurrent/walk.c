@@ -2,6 +2,7 @@
  * tiles for a CPU's cores, or a launch a step. Kernels: cl/ops/recurrent. */
 #include "base/fail.h"
 #include "ops/recurrent/recurrent.h"
+#include "ops/warps.h"
 #include <stdio.h>
 
 /* Slots of the state in cl/ops/recurrent/state.cl; the rows that a
@@ -80,17 +81,6 @@ static int sums_of(const struct lk_op_setup *setup)
     return setup->tiling.vector == 1 ? 8 : bytes == 64 ? 24 : 12;
 }
 
-/* Warps of a GPU's work-group: a step takes as long as the sums of one of them. A constant but
- * where groups are small, since sums are made in so many parts. */
-static int split_of(const struct lk_op_setup *setup)
-{
-    int split = setup->tiling.vector == 1 ? 8 : 1;
-    while (split > 1 &&
-           (size_t)(split * setup->tiling.lanes) > lk_device_info(setup->device)->group_items)
-        split /= 2;
-    return split;
-}
-
 /* As many units as have their sums, `gates` of each, in the registers beside the operands, or
  * somewhat fewer where fewer units then remain to fill up the last block. */
 static struct lk_walk_block all_at_once(const struct lk_op_setup *setup,
@@ -164,7 +154,7 @@ static enum lk_status make_kernel(const struct lk_op_setup *setup, const struct 
              walk->cell, o->activation == LK_CELL_RELU,
              walk->cell == LK_GRU_AFTER && o->use_bias, lk_recurrent_length(&setup->shapes) > 0,
              walk->form.columns, block.units, block.at_once, CANDIDATE_ROWS,
-             lk_drops_states(setup), split_of(setup));
+             lk_drops_states(setup), lk_op_warps(setup));
     return lk_op_kernel(setup, source, name, text, kernel);
 }
 
@@ -273,11 +263,11 @@ static const struct lk_buffer *input_of(const struct lk_op_run *run, int number)
     return number > 0 ? run->x[number] : NULL;
 }
 
-/* Of what walks, or takes a step. */
+/* Of what walks, or takes a step: which takes as long as the sums of one warp. */
 static struct lk_grid grid_of(const struct lk_op_setup *setup, const struct lk_walk *walk)
 {
     return (struct lk_grid){{groups_of(&setup->tiling, walk->form.columns), 1, 1},
-                            lk_op_items(setup) * split_of(setup)};
+                            lk_op_items(setup) * lk_op_warps(setup)};
 }
 
 static int64_t blocks_of(const struct lk_op_setup *setup, const struct lk_walk_pass *pass)
