@@ -83,7 +83,10 @@ class Sweep(SweepTest):
                                 rf' +{found["trials"][0]["trial"]}  ')
         self.assertEqual(shown.count('stopped early'), 3)
         runs = json.loads(self.run_program('runs', 'random', '--json').stdout)['runs']
-        self.assertEqual(len(runs), 5)
+        self.assertEqual({r['run']: r['state'] for r in runs},
+                         {t['run']: t['state'] for t in trials})
+        with open(self.path(found['trials'][-1]['run'] + '/metrics.jsonl')) as file:
+            self.assertEqual(file.read().count('"dropped"'), 1)  # the second sweep adds none
         # More trials of the same seed begin with the same ones.
         self.put('more.yaml', RANDOM.replace('trials: 5', 'trials: 7').replace(
             'epochs: 4', 'epochs: 1'))

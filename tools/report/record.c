@@ -60,6 +60,8 @@ void record_take(struct record *record, const char *text, const struct record_re
         take_evaluation(record, line);
     if (event && strcmp(event, "end") == 0)
         record->state = "finished";
+    if (event && strcmp(event, "dropped") == 0)
+        record->state = RECORD_DROPPED;
     if (event && reader)
         reader->take(reader->context, event, line);
     json_decref(line);

@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Of a trial that its sweep trains no further. */
+#define RECORD_DROPPED "stopped early"
+
 enum { RECORD_PATH = 1024, RECORD_NAME = 512 };
 
 struct record {
@@ -17,7 +20,7 @@ struct record {
     double best;
     int64_t best_step, step;
     double seconds;    /* of all its steps */
-    const char *state; /* "training", "finished", "stopped", "begun" */
+    const char *state; /* "training", "finished", "stopped", "begun", or RECORD_DROPPED */
     int64_t damaged;   /* lines that are no JSON: one that is being written, or was cut */
 };
 

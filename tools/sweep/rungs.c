@@ -297,8 +297,9 @@ static int run_rung(struct trials *trials, struct slots *slots, int rung)
 }
 
 /* Those that are not among the best of the rung train no further. */
-static void drop(struct trials *trials, int rung)
+static int drop(struct trials *trials, int rung)
 {
+    int result = DONE;
     for (int i = 0; i < trials->plan->trials; i++) {
         int before = 0;
         for (int j = 0; j < trials->plan->trials; j++)
@@ -310,7 +311,10 @@ static void drop(struct trials *trials, int rung)
         struct trial *t = &trials->list[i];
         t->is_dropped |= t->crashes >= trials->plan->kept[rung + 1];
         t->crashes = 0;
+        if (result == DONE && t->is_dropped && t->done > 0)
+            result = trial_tell_dropped(trials, i);
     }
+    return result;
 }
 
 int rungs_run(struct trials *trials, struct slots *slots)
@@ -321,7 +325,7 @@ int rungs_run(struct trials *trials, struct slots *slots)
     for (int rung = 0; rung < trials->plan->rungs && result == DONE; rung++) {
         result = run_rung(trials, slots, rung);
         if (result == DONE && rung + 1 < trials->plan->rungs)
-            drop(trials, rung);
+            result = drop(trials, rung);
     }
     interrupt_set_running(NULL);
     for (int i = 0; i < trials->plan->trials; i++)

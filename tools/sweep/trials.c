@@ -5,6 +5,7 @@
 #include "report/record.h"
 #include "terminal/json.h"
 #include "terminal/terminal.h"
+#include <errno.h>
 #include <lockstep/file.h>
 #include <math.h>
 #include <stdio.h>
@@ -69,6 +70,31 @@ double trial_value(const struct trials *trials, int trial)
     return search.best;
 }
 
+static int add_line(const char *path, const char *line)
+{
+    FILE *file = fopen(path, "a");
+    bool is_written = file && fputs(line, file) >= 0;
+    if (file)
+        is_written = fclose(file) == 0 && is_written;
+    if (!is_written)
+        say("cannot write '%s': %s", path, strerror(errno));
+    return is_written ? DONE : BAD_INPUT;
+}
+
+int trial_tell_dropped(const struct trials *trials, int trial)
+{
+    char path[TRIAL_PATH + 24], file[TRIAL_PATH + 40];
+    struct record *record = malloc(sizeof *record);
+    if (!record)
+        return failed(LK_E_MEMORY);
+    trial_path(trials, trial, path);
+    record_read(record, path, NULL);
+    const bool is_told = strcmp(record->state, RECORD_DROPPED) == 0;
+    free(record);
+    snprintf(file, sizeof file, "%s/metrics.jsonl", path);
+    return is_told ? DONE : add_line(file, "{\"event\": \"dropped\"}\n");
+}
+
 /* --- the order ---------------------------------------------------------------------------- */
 
 bool trial_is_better(const struct trials *trials, int a, int b, int rung)
@@ -112,7 +138,7 @@ const char *trial_state(const struct trials *trials, int trial)
     const struct trial *t = &trials->list[trial];
     return t->failed                        ? "failed"
            : t->done == trials->plan->rungs ? "finished"
-           : t->is_dropped                  ? "stopped early"
+           : t->is_dropped                  ? RECORD_DROPPED
                                             : "waiting";
 }
 

@@ -40,6 +40,10 @@ int trials_save(const struct trials *trials);
 /* "FOLDER/trial-0001" */
 void trial_path(const struct trials *trials, int trial, char path[TRIAL_PATH + 24]);
 
+/* Adds to the trial's metrics.jsonl that the sweep trains it no further, unless that stands
+ * there: without it the end of its last rung reads as the end of its run. */
+int trial_tell_dropped(const struct trials *trials, int trial);
+
 /* Reads the metric's best value of all evaluations until now from the trial's run directory. */
 double trial_value(const struct trials *trials, int trial);
 

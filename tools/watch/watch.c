@@ -152,7 +152,8 @@ static bool are_finished(const struct watch *watch)
 {
     for (int i = 0; i < watch->count; i++) {
         const struct watched *w = &watch->runs[i];
-        if (w->is_held || strcmp(w->record.state, "finished") != 0)
+        if (w->is_held || (strcmp(w->record.state, "finished") != 0 &&
+                           strcmp(w->record.state, RECORD_DROPPED) != 0))
             return false;
     }
     return true;
