@@ -285,7 +285,7 @@ class Loops(OnnxTest):
     def test_fewer_steps(self):
         self.load('keras_gru')
         self.fill(self.model.graph, self.loop.input[0], 9)
-        self.not_taken('(GRU): lengths are expected')
+        self.not_taken('(GRU): a loop over some of 10 steps')
         self.refused(3, 'a loop over some of 10 steps', 'run', 'm.onnx', '--input',
                      f'{MODELS}/keras_gru.x0.npy', '--output', 'no')
 
