@@ -340,6 +340,25 @@ class Masks(LoopTest):
         self.constant(self.model.graph, 'tokens_length', numpy.array(1))
         self.not_taken()
 
+    def test_products_that_add_gates(self):
+        """As a fixed batch is written: the candidate of a GRU that resets before its product,
+        in one Gemm with what comes of x; times 2 it is none."""
+        import onnx
+        for more, is_taken in ({}, True), ({'beta': 2.0}, False):
+            self.load('masked_gru')
+            product, = [n for n in self.nodes(self.body, 'MatMul')
+                        if n.input[0] in [o for m in self.nodes(self.body, 'Mul')
+                                          for o in m.output]]
+            adds, = [n for n in self.nodes(self.body, 'Add') if product.output[0] in n.input]
+            gate, = [i for i in adds.input if i != product.output[0]]
+            self.body.node.insert(list(self.body.node).index(adds), onnx.helper.make_node(
+                'Gemm', [*product.input, gate], adds.output, **more))
+            self.drop(self.body, product, adds)
+            if is_taken:
+                self.taken('gemm')
+            else:
+                self.not_taken()
+
     def test_the_state_before_its_product(self):
         """Of a GRU that resets so; a part of its matrix that is not the candidate's."""
         self.load('masked_gru')

@@ -95,6 +95,11 @@ static bool is_product(const struct lk_onnx_node *node)
     return lk_loop_say(node, "transA", 0) == 0 && lk_loop_say(node, "transB", 0) == 0;
 }
 
+static bool adds(const struct lk_onnx_node *product)
+{
+    return product->input_count > 2 && *product->inputs[2];
+}
+
 /* Adds what a name is a sum of. */
 static bool add_terms(struct lk_loop *l, const char *name, struct lk_loop_sum *sum, int depth)
 {
@@ -118,7 +123,7 @@ static bool add_terms(struct lk_loop *l, const char *name, struct lk_loop_sum *s
             sum->first = first;
             sum->columns = columns;
         }
-        if (node->input_count < 3 || !*node->inputs[2])
+        if (!adds(node))
             return true;
         return depth > 0 && add_terms(l, node->inputs[2], sum, depth - 1);
     }
@@ -188,30 +193,40 @@ static bool is_gate(struct lk_loop *l, const char *name, int *gate, bool *is_giv
     return true;
 }
 
+/* A product of the candidate's columns with the state times `by`, which resets it before. */
+static bool is_reset(struct lk_loop *l, const struct lk_onnx_node *product, const char **by)
+{
+    int output;
+    int64_t first, columns;
+    const struct lk_onnx_node *state = lk_loop_maker(l, product->inputs[0], &output);
+    const struct lk_onnx_tensor *r = matrix_of(l, product->inputs[1], &first, &columns);
+    if (!r || first != 2 * l->units || columns != l->units || r->dim[1] != 3 * l->units ||
+        r != l->carried.r)
+        return false;
+    l->resets_before = true;
+    for (int k = 0; lk_loop_takes(state, "Mul", 2) && k < 2; k++) {
+        *by = state->inputs[1 - k];
+        if (lk_loop_find_input(l, state->inputs[k]) == l->state)
+            return true;
+    }
+    return false;
+}
+
 /* What comes of the state as that gate. Of the candidate: times `by`, before the product or
  * behind it. */
 static bool is_carried(struct lk_loop *l, const char *name, int wanted, const char **by)
 {
     int output, gate;
     bool is_given;
-    int64_t first, columns;
     if (!by)
         return is_gate(l, name, &gate, &is_given) && !is_given && gate == wanted;
-    const struct lk_onnx_node *node = lk_loop_maker(l, name, &output), *product = node;
-    l->resets_before = is_product(node) && (node->input_count < 3 || !*node->inputs[2]);
-    if (l->resets_before)
-        product = lk_loop_maker(l, node->inputs[0], &output);
-    for (int k = 0; lk_loop_takes(product, "Mul", 2) && k < 2; k++) {
-        const char *other = product->inputs[k];
-        *by = product->inputs[1 - k];
-        if (!l->resets_before && is_gate(l, other, &gate, &is_given) && !is_given &&
-            gate == wanted)
+    const struct lk_onnx_node *node = lk_loop_maker(l, name, &output);
+    if (is_product(node))
+        return !adds(node) && is_reset(l, node, by);
+    for (int k = 0; lk_loop_takes(node, "Mul", 2) && k < 2; k++) {
+        *by = node->inputs[1 - k];
+        if (is_gate(l, node->inputs[k], &gate, &is_given) && !is_given && gate == wanted)
             return true;
-        if (l->resets_before && lk_loop_find_input(l, other) == l->state) {
-            const struct lk_onnx_tensor *r = matrix_of(l, node->inputs[1], &first, &columns);
-            return r && r == l->carried.r && first == 2 * l->units && columns == l->units &&
-                   r->dim[1] == 3 * l->units;
-        }
     }
     return false;
 }
@@ -224,6 +239,9 @@ static bool is_function(struct lk_loop *l, const char *name, const char *functio
     bool is_given;
     const struct lk_onnx_node *node = lk_loop_maker(l, name, &output);
     node = lk_loop_takes(node, function, 1) ? lk_loop_maker(l, node->inputs[0], &output) : NULL;
+    if (by && is_product(node) && adds(node))
+        return is_gate(l, node->inputs[2], &gate, &is_given) && is_given && gate == wanted &&
+               is_reset(l, node, by);
     for (int i = 0; lk_loop_takes(node, "Add", 2) && i < 2; i++)
         if (is_gate(l, node->inputs[i], &gate, &is_given) && is_given && gate == wanted)
             return is_carried(l, node->inputs[1 - i], wanted, by);
