@@ -83,6 +83,41 @@ class Computes(OnnxTest):
         for name in 'torch_gru', 'keras_lstm', 'keras_gru', 'keras_rnn':
             self.compare(MODELS, name)
 
+    def test_masks_become_lengths(self):
+        """What is padded, a sample without tokens and one without padding; of layers on one
+        another, those of both directions, and a mean over the steps that count."""
+        for name, count in ('lstm', 3), ('gru', 4), ('rnn', None):
+            self.run_program('import', f'{MODELS}/masked_{name}.onnx', '-o', name)
+            with open(self.path(name + '/model.yaml')) as file:
+                text = file.read()
+            self.assertIn('tokens: {shape: [7], type: int32}\n'
+                          '  tokens_length: {shape: [], type: int32}\n', text)
+            layers = re.findall(r'from: \[[\w/]+, tokens_length\], (\w+):', text)
+            self.assertEqual(layers, [name] * (1 if name == 'lstm' else 2))
+            if count:
+                self.assertEqual(text.count('{name:'), count)
+            self.assertNotIn('ReverseSequence', text)
+            self.compute_recorded(name, f'{MODELS}/masked_{name}', 1e-5, '--math', 'strict')
+
+    def test_masked_layers_are_trained(self):
+        self.run_program('import', f'{MODELS}/masked_gru.onnx', '-o', 'gru')
+        with open(self.path('gru/model.yaml')) as file:
+            text = file.read()
+        entry = re.search(r'^output:\n  \w+: (.*)\n', text, re.M)
+        self.put('trained.yaml', text.replace(entry[0], (
+            f'  - {{name: p, from: {entry[1]}, softmax: }}\noutput:\n  y: p\n')))
+        os.mkdir(self.path('set'))
+        for name, dims, values in (
+                ('ids', (2, 7), [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, 0, 0, 0]),
+                ('lengths', (2,), [7, 2]), ('labels', (2,), [0, 2])):
+            npy.write(self.path(f'set/{name}_train.npy'), '<i4', dims, values)
+        self.run_program('train', 'trained.yaml', '--weights', 'gru/weights.safetensors',
+                         '--data', 'npy:set,fields=tokens:ids,tokens.length:lengths,'
+                         'label=labels', '--batch-size', '2', '--steps', '20', '--optimizer',
+                         'adam', '--lr', '0.05', '--run', 'run', '--no-progress')
+        losses = [e['loss'] for e in self.events('run', 'step')]
+        self.assertLess(losses[-1], 0.8 * losses[0])
+
     def test_samples_between_time_steps_and_channels(self):
         self.run_program('import', f'{MODELS}/torch_attention.onnx', '-o', 'attention')
         with open(self.path('attention/model.yaml')) as file:
@@ -227,195 +262,6 @@ class Trains(OnnxTest):
             self.assertEqual(len(found), len(losses))
             for mine, theirs in zip(found, losses):
                 self.assertAlmostEqual(mine, theirs, delta=2e-5)
-
-
-@unittest.skipUnless(importlib.util.find_spec('onnx'), 'needs onnx')
-class Loops(OnnxTest):
-    """Models as tf2onnx writes them, changed: what computes the same is a layer still, and what
-    computes something else is refused."""
-
-    def load(self, name):
-        import onnx
-        self.name = name
-        self.model = onnx.load(f'{MODELS}/{name}.onnx')
-        self.loop, = self.nodes(self.model.graph, 'Loop')
-        self.body, = [a.g for a in self.loop.attribute if a.name == 'body']
-
-    @staticmethod
-    def nodes(graph, op):
-        return [n for n in graph.node if n.op_type == op]
-
-    @staticmethod
-    def drop(graph, *nodes):
-        for n in nodes:
-            graph.node.remove(n)
-
-    def add(self, graph, place, op, inputs, output):
-        import onnx
-        graph.node.insert(place, onnx.helper.make_node(op, inputs, [output]))
-
-    def constant(self, graph, name, values):
-        """Replaces one, or adds it."""
-        import onnx
-        made = onnx.numpy_helper.from_array(values, name)
-        for c in graph.initializer:
-            if c.name == name:
-                c.CopyFrom(made)
-                return
-        graph.initializer.append(made)
-
-    def value(self, graph, name):
-        import onnx
-        found, = [c for c in graph.initializer if c.name == name]
-        return onnx.numpy_helper.to_array(found).copy()
-
-    def fill(self, graph, name, number):
-        import numpy
-        self.constant(graph, name, numpy.full_like(self.value(graph, name), number))
-
-    def not_taken(self, said='(Loop)'):
-        self.refuse(said, self.model.SerializeToString())
-
-    def taken(self, what):
-        """It is imported, and computes what the model as it was recorded does."""
-        self.put('m.onnx', self.model.SerializeToString())
-        self.run_program('import', 'm.onnx', '-o', what)
-        self.compute_recorded(what, f'{MODELS}/{self.name}', 1e-4)
-
-    def test_fewer_steps(self):
-        self.load('keras_gru')
-        self.fill(self.model.graph, self.loop.input[0], 9)
-        self.not_taken('(GRU): lengths are expected')
-        self.refused(3, 'a loop over some of 10 steps', 'run', 'm.onnx', '--input',
-                     f'{MODELS}/keras_gru.x0.npy', '--output', 'no')
-
-    def test_two_less_z_in_place_of_one(self):
-        self.load('keras_gru')
-        self.fill(self.body, self.nodes(self.body, 'Sub')[0].input[0], 2)
-        self.not_taken()
-
-    def test_a_state_from_ones(self):
-        import numpy
-        self.load('keras_gru')
-        begin, = [n for n in self.nodes(self.model.graph, 'Expand')
-                  if n.output[0] in self.loop.input]
-        begin.input[0] = 'ones'
-        self.constant(self.model.graph, 'ones', numpy.ones((), numpy.float32))
-        self.not_taken()
-
-    def count_by_loop(self):
-        """keras_rnn without a counter of its own: the step is the loop's."""
-        self.load('keras_rnn')
-        counter, step = self.body.input[2].name, self.body.input[0].name
-        more, = [n for n in self.nodes(self.body, 'Add') if counter in n.input]
-        cast, = [n for n in self.nodes(self.body, 'Cast') if more.output[0] in n.input]
-        less, = [n for n in self.nodes(self.body, 'Less') if cast.output[0] in n.input]
-        last, = self.nodes(self.body, 'And')
-        last.input[1] = last.input[0]
-        self.drop(self.body, more, cast, less)
-        del self.body.input[2], self.body.output[1], self.loop.input[2], self.loop.output[0]
-        gather, = self.nodes(self.body, 'Gather')
-        gather.input[1] = step
-        return gather, step
-
-    def test_steps_by_the_number_of_the_loop(self):
-        self.count_by_loop()
-        self.taken('forward')
-
-    def test_steps_backwards(self):
-        import numpy
-        gather, step = self.count_by_loop()
-        self.constant(self.body, 'nine', numpy.array(9))
-        self.add(self.body, 0, 'Sub', ['nine', step], 'back')
-        gather.input[1] = 'back'
-        self.not_taken()
-
-    def test_the_same_step_each_time(self):
-        import numpy
-        gather, _ = self.count_by_loop()
-        self.constant(self.body, 'three', numpy.array(3))
-        gather.input[1] = 'three'
-        self.not_taken()
-
-    def test_another_end(self):
-        import numpy
-        _, step = self.count_by_loop()
-        self.constant(self.body, 'two', numpy.array(2))
-        self.add(self.body, 0, 'Mul', ['two', step], 'twice')
-        cast, = self.nodes(self.body, 'Cast')
-        cast.input[0] = 'twice'
-        self.not_taken()
-
-    def test_gates_of_other_biases(self):
-        self.load('keras_gru')
-        product, = [n for n in self.nodes(self.body, 'MatMul')
-                    if n.input[0] == self.body.input[3].name]
-        bias = self.nodes(self.body, 'Squeeze')[0].output[0]  # of x, not of the state
-        self.nodes(self.body, 'Slice')[-1].input[0] = 'other'
-        place = [n.output[0] for n in self.body.node].index(bias) + 1
-        self.add(self.body, place, 'Add', [product.output[0], bias], 'other')
-        self.not_taken()
-
-    def test_a_bias_of_samples(self):
-        self.load('keras_rnn')
-        name = self.loop.input[5]
-        bias = self.value(self.model.graph, name)
-        self.constant(self.model.graph, name, bias.reshape(1, -1))
-        self.taken('row')
-        self.constant(self.model.graph, name, bias.reshape(-1, 1))
-        self.not_taken()
-
-    def join_products(self, **attributes):
-        """Products and what is added to them as Gemm, which a fixed batch is written with."""
-        import onnx
-        for product in self.nodes(self.body, 'MatMul'):
-            name, = product.output
-            adds, = [n for n in self.body.node if name in n.input]
-            if adds.op_type != 'Add':
-                continue
-            other, = [i for i in adds.input if i != name]
-            place = list(self.body.node).index(adds)
-            self.body.node.insert(place, onnx.helper.make_node(
-                'Gemm', [*product.input, other], adds.output, **attributes))
-            self.drop(self.body, product, adds)
-        self.assertTrue(self.nodes(self.body, 'Gemm'))
-
-    def test_products_that_add_their_biases(self):
-        for name in 'keras_gru', 'keras_rnn':
-            self.load(name)
-            self.join_products(transA=0, alpha=1.0)
-            self.taken(name)
-            for attribute in {'alpha': 2.0}, {'beta': 0.5}, {'transB': 1}:
-                self.load(name)
-                self.join_products(**attribute)
-                self.not_taken()
-
-    def test_a_gate_that_ends_early(self):
-        self.load('keras_gru')
-        for end, is_taken in (48, True), (47, False):
-            ends = self.nodes(self.body, 'Slice')[0].input[2]
-            values = self.value(self.body, ends)
-            values[1] = end
-            self.constant(self.body, ends, values)
-            if is_taken:
-                self.taken('whole')
-            else:
-                self.not_taken()
-
-    def test_functions_of_others(self):
-        self.load('keras_gru')
-        self.loop.domain = self.nodes(self.body, 'Tanh')[0].domain = 'ai.onnx'
-        self.taken('own')
-        self.nodes(self.body, 'Tanh')[0].domain = 'com.acme'
-        self.not_taken()
-
-    def test_an_output_without_a_name(self):
-        self.load('keras_rnn')
-        graph = self.model.graph
-        self.drop(graph, graph.node[-3], graph.node[-2])  # the last of the states of all steps
-        graph.node[-1].input[0] = self.loop.output[1]
-        self.loop.output[5] = ''
-        self.taken('last_state')
 
 
 class Refusals(OnnxTest):

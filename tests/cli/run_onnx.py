@@ -196,6 +196,20 @@ class Recurrent(RunTest):
             for a, b in zip(found, wanted):
                 self.assertAlmostEqual(a, b, delta=1e-5)
 
+    def test_masks_of_time_steps(self):
+        """Those of what is padded, and any others."""
+        for name in 'lstm', 'gru', 'rnn':
+            place = f'{make.MODELS}/masked_{name}'
+            for given, expected in ('x0', 'y0'), ('holes', 'values'):
+                self.run_program('run', place + '.onnx', '--input', f'{place}.{given}.npy',
+                                 '--output', name + given)
+                file, = os.listdir(self.path(name + given))
+                found = npy.read(self.path(f'{name}{given}/{file}'))[1]
+                wanted = npy.read(f'{place}.{expected}.npy')[1]
+                self.assertEqual(len(found), len(wanted))
+                for a, b in zip(found, wanted):
+                    self.assertAlmostEqual(a, b, delta=1e-5)
+
     def test_functions_by_name(self):
         def layer(*names):
             said = make.message((1, 'activations'), (20, 8), *((9, n) for n in names))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes models of ONNX as other programs export them: onnx_exports.py torch|steps|keras FOLDER.
-Needs PyTorch, or TensorFlow, Keras 3 and tf2onnx. tests/cli/onnx_models has what they made
-once."""
+"""Makes models of ONNX as other programs export them: onnx_exports.py WHAT FOLDER, where WHAT
+is torch, steps, keras or masks. Needs PyTorch, or TensorFlow, Keras 3 and tf2onnx.
+tests/cli/onnx_models has what they made once."""
 import sys
 
 import numpy as np
@@ -119,6 +119,73 @@ def keras_models(folder):
         model.export(place + '.onnx', format='onnx', verbose=False)
 
 
+def shorten(graph, names):
+    """Numbers in place of the names of nodes and values; those of inputs stay."""
+    def short(name):
+        return names.setdefault(name, f'v{len(names)}') if name else name
+
+    if not names:
+        names.update((each.name, each.name) for each in graph.input)
+    for each in (*graph.initializer, *graph.input, *graph.output):
+        each.name = short(each.name)
+    for node in graph.node:
+        node.name = short(node.name)
+        node.input[:] = [short(name) for name in node.input]
+        node.output[:] = [short(name) for name in node.output]
+        for attribute in node.attribute:
+            if attribute.HasField('g'):
+                shorten(attribute.g, names)
+    del graph.value_info[:]
+
+
+def masked_models(folder):
+    """Layers behind mask_zero, which become loops that choose between new and old states: of
+    Keras's export and of tf2onnx. x0 is padded at its end, to x1 tokens; holes has zeros
+    anywhere, and values are of it. Files are half as large with short names."""
+    import keras
+    import onnx
+    import tensorflow as tf
+    import tf2onnx
+    layers, length, words = keras.layers, 7, 12
+    wide = keras.initializers.RandomNormal(stddev=0.5, seed=4)
+
+    def layer(kind, units=4, **options):
+        return kind(units, bias_initializer=wide, **options)
+
+    def two_ways(x):
+        y = layers.Bidirectional(layer(layers.SimpleRNN, 3, return_sequences=True))(x)
+        return layers.GlobalAveragePooling1D()(y)
+
+    nets = {'lstm': layer(layers.LSTM), 'rnn': two_ways, 'gru': lambda x: layer(layers.GRU)(
+        layer(layers.GRU, reset_after=False, return_sequences=True)(x))}
+    lengths = np.array([length, 1, 4, 0, 2], np.int32)
+    for name, net in nets.items():
+        keras.utils.set_random_seed(1)
+        tokens = keras.Input((length,), dtype='int32', name='tokens')
+        table = layers.Embedding(words, 3, mask_zero=True, embeddings_initializer=wide)
+        model = keras.Model(tokens, layers.Dense(3)(net(table(tokens))), name='m')
+        count = lengths if name != 'rnn' else np.maximum(lengths, 1)  # 0 / 0 is no number
+        numbers = np.random.default_rng(3)
+        x0 = numbers.integers(1, words, (5, length)) * (np.arange(length) < count[:, None])
+        x = numbers.integers(1, words, (5, length)) * numbers.integers(0, 2, (5, length))
+        place = f'{folder}/masked_{name}'
+        for to, of, given in (('x0', 'y0', x0), ('holes', 'values', x)):
+            np.save(f'{place}.{to}.npy', given.astype(np.int32))
+            np.save(f'{place}.{of}.npy', np.array(model(given.astype(np.int32))))
+        np.save(place + '.x1.npy', count)
+        if name == 'lstm':
+            model.export(place + '.onnx', format='onnx', verbose=False)
+        else:
+            tf2onnx.convert.from_function(
+                tf.function(lambda x, model=model: model(x, training=False)),
+                [tf.TensorSpec([None, length], tf.int32, name='tokens')], opset=17,
+                output_path=place + '.onnx')
+        file = onnx.load(place + '.onnx')
+        shorten(file.graph, {})
+        onnx.save(file, place + '.onnx')
+
+
 if __name__ == '__main__':
-    makers = {'torch': torch_models, 'steps': torch_steps, 'keras': keras_models}
+    makers = {'torch': torch_models, 'steps': torch_steps, 'keras': keras_models,
+              'masks': masked_models}
     makers[sys.argv[1]](sys.argv[2])

@@ -95,7 +95,10 @@ def check(program, folder, file):
     seconds = time.time() - begin
     arrays, expected = expected_of(folder, file)
     given = []
-    for (name, _, kind), x in zip(inputs_of(to), arrays.values(), strict=True):
+    inputs, values = inputs_of(to), list(arrays.values())
+    if inputs[-1][0] == inputs[0][0] + '_length':  # of tokens that a mask was made of
+        values.append((values[0] != 0).sum(1))
+    for (name, _, kind), x in zip(inputs, values, strict=True):
         is_first = x.ndim == 4 and x.shape[1] == 3
         x = np.ascontiguousarray(x.transpose(0, 2, 3, 1) if is_first else x)
         np.save(f'{to}/{name}.npy', x.astype(np.int32 if kind == 'int32' else np.float32))
@@ -139,7 +142,7 @@ def trained_text(to):
 def write_data(to, count):
     """Samples with classes that a net can learn: each has a sample of its own."""
     numbers = np.random.default_rng(5)
-    (name, shape, kind), = inputs_of(to)
+    (name, shape, kind), *lengths = inputs_of(to)
     shape = [int(n) for n in shape.split(',')]
     y = (np.arange(count) % CLASSES).astype(np.int32)
     if kind == 'int32':
@@ -148,9 +151,15 @@ def write_data(to, count):
     else:
         of_class = numbers.integers(0, 256, (CLASSES, *shape))
         x = (numbers.integers(0, 128, (count, *shape)) + of_class[y] // 2).astype(np.uint8)
-    np.save(os.path.join(to, 'data.npy'), x)
-    np.save(os.path.join(to, 'labels.npy'), y)
-    return f'npy:{to}/data.npy,{to}/labels.npy', x, y
+    if lengths:
+        n = numbers.integers(4, shape[0] + 1, count).astype(np.int32)
+        x *= np.arange(shape[0]) < n[:, None]
+        np.save(os.path.join(to, 'lengths_train.npy'), n)
+    np.save(os.path.join(to, 'data_train.npy'), x)
+    np.save(os.path.join(to, 'labels_train.npy'), y)
+    fields = f'{name}:data,{name}.length:lengths,label=labels'
+    return (f'npy:{to},fields={fields}' if lengths else
+            f'npy:{to}/data_train.npy,{to}/labels_train.npy'), x, y
 
 
 def fit(program, to, data, batch, steps, optimizer, rate):

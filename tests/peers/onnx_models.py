@@ -17,9 +17,12 @@ KERAS_CNNS = {'mobilenet': 'MobileNetV2', 'mobilenetv1': 'MobileNet',
               'resnetv2': 'ResNet50V2', 'efficientnet': 'EfficientNetB0',
               'densenet': 'DenseNet121', 'inception': 'InceptionV3',
               'xception': 'Xception'}  # tf2onnx writes ConvNeXt's gelu as no operator of ONNX
-KERAS_TEXTS = 'lstm', 'gru', 'rnn', 'bilstm', 'bigru', 'lstm_padded', 'gru_padded'
-KERAS = [f'keras_{name}' for name in (*KERAS_CNNS, 'convnet', *KERAS_TEXTS, 'bert',
-                                      'bert_mask')]
+KERAS_TEXTS = 'lstm', 'gru', 'rnn', 'bilstm', 'bigru'
+KERAS_PADDED = tuple(f'{each}_padded' for each in (
+    'lstm', 'gru', 'gru-before', 'rnn', 'bilstm', 'bigru', 'lstm2', 'bigru2', 'lstm-steps',
+    'bilstm-mean'))
+KERAS = [f'keras_{name}' for name in (*KERAS_CNNS, 'convnet', *KERAS_TEXTS, *KERAS_PADDED,
+                                      'bert', 'bert_mask')]
 CLASSES, WORDS, LENGTH, BATCH = 10, 50, 12, 4
 
 
@@ -167,15 +170,24 @@ def make_torch(folder, name, exporter, is_fixed):
 # --- Keras --------------------------------------------------------------------------------
 
 def keras_text(kind):
+    """Of padded ones the last row has no token, but where a mean of none would be taken."""
     import keras
     layers = keras.layers
-    two, is_padded = kind.startswith('bi'), kind.endswith('padded')
-    layer = {'lstm': layers.LSTM, 'gru': layers.GRU, 'rnn': layers.SimpleRNN}[
-        kind.split('_')[0][2 if two else 0:]](32)
-    layer = layers.Bidirectional(layer) if two else layer
+    what, _, head = kind.removesuffix('_padded').partition('-')
+    two, stacked, is_padded = what.startswith('bi'), what.endswith('2'), kind.endswith('padded')
+    made = {'lstm': layers.LSTM, 'gru': layers.GRU, 'rnn': layers.SimpleRNN}[
+        what.removeprefix('bi').rstrip('2')]
     tokens = keras.Input((LENGTH,), dtype='int32')
-    y = layer(layers.Embedding(WORDS, 16, mask_zero=is_padded)(tokens))
+    y = layers.Embedding(WORDS, 16, mask_zero=is_padded)(tokens)
+    for left in range(stacked, -1, -1):
+        layer = made(32, return_sequences=left > 0 or head in ('steps', 'mean'),
+                     **({'reset_after': False} if head == 'before' else {}))
+        y = (layers.Bidirectional(layer) if two else layer)(y)
+    if head == 'mean':
+        y = layers.GlobalAveragePooling1D()(y)
     x, _, mask = tokens_of()
+    if head != 'mean':
+        mask[-1] = 0
     return keras.Model(tokens, layers.Dense(CLASSES)(y)), [x * mask if is_padded else x]
 
 
@@ -221,7 +233,7 @@ def keras_model(name):
     import keras
     keras.utils.set_random_seed(1)
     kind = name.split('_', 1)[1]
-    if kind in KERAS_TEXTS:
+    if kind in (*KERAS_TEXTS, *KERAS_PADDED):
         model, given = keras_text(kind)
         return model, [x.astype(np.int32) for x in given]
     if kind.startswith('bert'):

@@ -229,7 +229,7 @@ enum lk_status lk_onnx_open_arrays(const char *file, const struct lk_onnx_array 
                                       .is_whole = true};
     enum lk_status status = lk_onnx_read(file, &a->opened);
     if (status == LK_OK)
-        status = lk_onnx_join_loops(&a->draft.arena, &a->opened.graph);
+        status = lk_onnx_join_loops(&a->draft.arena, &a->opened.graph, true);
     if (status == LK_OK)
         status = make(a, given, count);
     if (status != LK_OK) {

@@ -43,11 +43,12 @@ LK_MUST_CHECK enum lk_status lk_onnx_put_first(struct lk_onnx_draft *draft,
 /* For tables of names. In values.c. */
 size_t lk_onnx_hash(const char *name);
 
-/* Makes of loops over time steps, as converters write Keras's GRU and SimpleRNN, the operators
- * that say the same; `graph` gets lists of nodes and constants in the arena.
+/* Makes of loops over time steps, as converters write Keras's recurrent layers, the operators
+ * that say the same; `graph` gets lists in the arena. A mask of tokens becomes an input with
+ * their lengths, or, where arrays are computed whole (is_whole), stays a mask.
  * In src/model/onnx_loops. */
 LK_MUST_CHECK enum lk_status lk_onnx_join_loops(struct lk_arena *arena,
-                                                struct lk_onnx_graph *graph);
+                                                struct lk_onnx_graph *graph, bool is_whole);
 
 /* Makes a Gather read tokens of an input where it reads what nodes make of them, if that is the
  * same for all tokens that its table has. In src/model/onnx_samples. */

@@ -255,7 +255,7 @@ enum lk_status lk_onnx_make(const char *file, const struct lk_import_options *op
     LK_TRY(lk_onnx_read(file, &opened));
     struct lk_onnx_draft draft = {
         .where = file, .options = options, .file = &opened.graph, .made = made};
-    enum lk_status status = lk_onnx_join_loops(&draft.arena, &opened.graph);
+    enum lk_status status = lk_onnx_join_loops(&draft.arena, &opened.graph, false);
     if (status == LK_OK)
         status = make(&draft);
     free(draft.inputs.bytes);

@@ -21,6 +21,8 @@ struct layer {
     bool has_bias, has_peep;
     value h, c;
     const struct lk_onnx_tensor *lengths; /* NULL: all steps count */
+    bool is_masked, keeps_output; /* a mask says which steps count; others repeat outputs */
+    value mask;                   /* [steps, batch, 1], as numbers */
 };
 
 /* --- parts ------------------------------------------------------------------------------- */
@@ -203,25 +205,36 @@ static enum lk_status step_lstm(draft *d, struct layer *l, const value *from_x,
     return lk_whole_two(d, "product", &g[1], &sum, h);
 }
 
-/* Behind a sample's length the state stays, and y is 0. */
+/* [batch, 1]: 1 where step t of a sample counts, else 0. */
+static enum lk_status find_counted(draft *d, const struct layer *l, int64_t t, value *made)
+{
+    struct lk_onnx_tensor *counts;
+    if (l->is_masked)
+        return take_rows(d, &l->mask, t * l->batch, l->batch, 1, 1, made);
+    LK_TRY(lk_onnx_new_tensor(d, LK_ONNX_FLOAT, 2, (const int64_t[]){l->batch, 1}, &counts));
+    for (int64_t n = 0; n < l->batch; n++)
+        lk_onnx_put_real(counts, n, t < lk_onnx_integer(l->lengths, n));
+    return lk_whole_constant(d, counts, made);
+}
+
+/* Where a step does not count the state stays, and y is 0, or the output before: the state. */
 static enum lk_status keep_state(draft *d, const struct layer *l, int64_t t, const value *old,
                                  value *now, value *y)
 {
     value all[3];
-    struct lk_onnx_tensor *counts;
-    if (!l->lengths)
+    if (!l->lengths && !l->is_masked)
         return LK_OK;
-    LK_TRY(lk_onnx_new_tensor(d, LK_ONNX_FLOAT, 2, (const int64_t[]){l->batch, 1}, &counts));
-    for (int64_t n = 0; n < l->batch; n++)
-        lk_onnx_put_real(counts, n, t < lk_onnx_integer(l->lengths, n));
-    LK_TRY(lk_whole_constant(d, counts, &all[0]));
+    LK_TRY(find_counted(d, l, t, &all[0]));
     all[1] = *now;
-    if (y) {
+    if (y && !l->keeps_output) {
         LK_TRY(lk_whole_number(d, 0, &all[2]));
         LK_TRY(lk_whole_math(d, "choice", 3, all, y));
     }
     all[2] = *old;
-    return lk_whole_math(d, "choice", 3, all, now);
+    LK_TRY(lk_whole_math(d, "choice", 3, all, now));
+    if (y && l->keeps_output)
+        *y = *now;
+    return LK_OK;
 }
 
 /* Step t of x; of a direction backwards, from each sample's last step on. */
@@ -316,6 +329,34 @@ static enum lk_status give_state(draft *d, const struct layer *l, const value *s
     return lk_onnx_give(d, output, &all);
 }
 
+/* Which steps count. Of a loop, its steps and its mask are said as well. */
+static enum lk_status read_steps(draft *d, struct layer *l)
+{
+    const char *masked;
+    int64_t steps;
+    LK_TRY(lk_onnx_say_text(d, "masked", "", &masked));
+    LK_TRY(lk_onnx_say_integer(d, "loop_steps", l->steps, &steps));
+    if (steps != l->steps)
+        return lk_onnx_fail(d, "a loop over some of %lld steps is not supported",
+                            (long long)l->steps);
+    l->is_masked = *masked && lk_whole_has(d, 4);
+    l->keeps_output = strcmp(masked, "keep") == 0;
+    if (l->is_masked)
+        LK_TRY(lk_whole_input(d, 4, &l->mask));
+    else
+        LK_TRY(lk_onnx_constant(d, 4, &l->lengths));
+    if (l->is_masked && (l->mask.rank != 3 || l->mask.dim[0] != l->steps ||
+                         l->mask.dim[1] != l->batch || l->mask.dim[2] != 1))
+        return lk_onnx_fail(d, "its mask is expected to say of each step whether it counts");
+    if (l->steps > MOST_STEPS || (l->lengths && l->lengths->count != l->batch))
+        return lk_onnx_fail(d, "more than %d steps, or lengths of another batch", MOST_STEPS);
+    for (int64_t n = 0; l->lengths && n < l->batch; n++)
+        if (lk_onnx_integer(l->lengths, n) < 0 || lk_onnx_integer(l->lengths, n) > l->steps)
+            return lk_onnx_fail(d, "a length of %lld steps",
+                                (long long)lk_onnx_integer(l->lengths, n));
+    return LK_OK;
+}
+
 static enum lk_status read_layer(draft *d, struct layer *l, bool *is_batch_first, int *ways,
                                  bool is_back[2])
 {
@@ -336,7 +377,6 @@ static enum lk_status read_layer(draft *d, struct layer *l, bool *is_batch_first
     l->gates = l->kind == LSTM ? 4 : l->kind == GRU ? 3 : 1;
     LK_TRY(check_functions(d, l, *ways));
     LK_TRY(lk_whole_input(d, 0, &l->x));
-    LK_TRY(lk_onnx_constant(d, 4, &l->lengths));
     if (l->x.rank != 3)
         return lk_onnx_fail(d, "sequences of three axes are expected");
     if (*is_batch_first)
@@ -344,19 +384,7 @@ static enum lk_status read_layer(draft *d, struct layer *l, bool *is_batch_first
     l->steps = l->x.dim[0];
     l->batch = l->x.dim[1];
     l->inputs = l->x.dim[2];
-    if (l->lengths && l->lengths->rank == 0) { /* steps of a loop */
-        if (lk_onnx_integer(l->lengths, 0) != l->steps)
-            return lk_onnx_fail(d, "a loop over some of %lld steps is not supported",
-                                (long long)l->steps);
-        l->lengths = NULL;
-    }
-    if (l->steps > MOST_STEPS || (l->lengths && l->lengths->count != l->batch))
-        return lk_onnx_fail(d, "more than %d steps, or lengths of another batch", MOST_STEPS);
-    for (int64_t n = 0; l->lengths && n < l->batch; n++)
-        if (lk_onnx_integer(l->lengths, n) < 0 || lk_onnx_integer(l->lengths, n) > l->steps)
-            return lk_onnx_fail(d, "a length of %lld steps",
-                                (long long)lk_onnx_integer(l->lengths, n));
-    return LK_OK;
+    return read_steps(d, l);
 }
 
 static enum lk_status recurrent(draft *d)
@@ -387,7 +415,7 @@ static enum lk_status recurrent(draft *d)
 
 #define KNOWN                                                                                  \
     "activations", "activation_alpha", "activation_beta", "clip", "direction", "hidden_size",  \
-        "layout"
+        "layout", "loop_steps", "masked"
 
 const struct lk_onnx_operator lk_array_recurrent[] = {
     {"RNN", recurrent, LK_ONNX_KNOWS(KNOWN)},

@@ -5,6 +5,8 @@
 #include "base/fail.h"
 #include <string.h>
 
+enum { MOST_DEPTH = 8 };
+
 bool lk_loop_is_op(const struct lk_onnx_node *node, const char *op)
 {
     return strcmp(node->op, op) == 0 &&
@@ -61,4 +63,86 @@ const struct lk_loop_name *lk_loop_find(const struct lk_loop_graph *graph, const
 {
     const struct lk_loop_name *place = place_of(graph, name);
     return *name && place->name ? place : NULL;
+}
+
+/* --- in a loop --------------------------------------------------------------------------- */
+
+const struct lk_onnx_node *lk_loop_find_maker(const struct lk_loop_graph *graph,
+                                              const char *name, int *output)
+{
+    const struct lk_loop_name *found = lk_loop_find(graph, name);
+    if (!found || !found->node)
+        return NULL;
+    *output = found->output;
+    return found->node;
+}
+
+bool lk_loop_takes(const struct lk_onnx_node *node, const char *op, int inputs)
+{
+    return node && lk_loop_is_op(node, op) && node->input_count >= inputs;
+}
+
+const char *lk_loop_skip(const struct lk_loop_graph *graph, const char *name)
+{
+    int output;
+    for (int i = 0; i < MOST_DEPTH; i++) {
+        const struct lk_onnx_node *node = lk_loop_find_maker(graph, name, &output);
+        if (!lk_loop_takes(node, "Identity", 1))
+            break;
+        name = node->inputs[0];
+    }
+    return name;
+}
+
+const struct lk_onnx_node *lk_loop_maker(const struct lk_loop *l, const char *name, int *output)
+{
+    return lk_loop_find_maker(l->body, lk_loop_skip(l->body, name), output);
+}
+
+const struct lk_onnx_tensor *lk_loop_find_constant(const struct lk_loop_graph *graph,
+                                                   const char *name)
+{
+    const struct lk_loop_name *found = lk_loop_find(graph, lk_loop_skip(graph, name));
+    if (!found || found->constant)
+        return found ? found->constant : NULL;
+    const struct lk_onnx_attribute *said = lk_loop_takes(found->node, "Constant", 0)
+                                               ? lk_onnx_find_attribute(found->node, "value")
+                                               : NULL;
+    return said ? said->tensor : NULL;
+}
+
+int lk_loop_find_input(const struct lk_loop *l, const char *name)
+{
+    const struct lk_loop_name *found = lk_loop_find(l->body, lk_loop_skip(l->body, name));
+    return found ? found->input : -1;
+}
+
+const char *lk_loop_find_outside(const struct lk_loop *l, const char *name)
+{
+    const int input = lk_loop_find_input(l, name);
+    name = lk_loop_skip(l->body, name);
+    if (input < 0)
+        return lk_loop_find(l->body, name) ? NULL : name;
+    return input >= 2 && input < l->node->input_count &&
+                   input == lk_loop_find_input(l, l->body->of->outputs[input - 1].name)
+               ? l->node->inputs[input]
+               : NULL;
+}
+
+const struct lk_onnx_tensor *lk_loop_tensor(const struct lk_loop *l, const char *name)
+{
+    const struct lk_onnx_tensor *own = lk_loop_find_constant(l->body, name);
+    const char *outside = own ? NULL : lk_loop_find_outside(l, name);
+    return outside ? lk_loop_find_constant(l->file, outside) : own;
+}
+
+bool lk_loop_is_number(const struct lk_onnx_tensor *tensor, double number)
+{
+    return tensor && tensor->count == 1 && lk_onnx_real(tensor, 0) == number;
+}
+
+int64_t lk_loop_say(const struct lk_onnx_node *node, const char *name, int64_t standard)
+{
+    const struct lk_onnx_attribute *said = lk_onnx_find_attribute(node, name);
+    return said && said->kind == LK_ONNX_INTEGER ? said->integer : standard;
 }

@@ -149,18 +149,22 @@ static enum lk_status transpose(struct lk_onnx_draft *draft)
 static enum lk_status pass_on(struct lk_onnx_draft *draft)
 {
     const struct lk_onnx_value *x;
+    struct lk_onnx_value made;
     int64_t to;
     LK_TRY(lk_onnx_computed(draft, 0, &x));
+    made = *x;
     if (strcmp(draft->node->op, "Cast") == 0) {
         LK_TRY(lk_onnx_say_integer(draft, "to", 0, &to));
         if (to != LK_ONNX_FLOAT && to != LK_ONNX_HALF && to != LK_ONNX_DOUBLE)
             return lk_onnx_fail(draft, "values become type %lld, expected floats",
                                 (long long)to);
+        if (lk_onnx_is_whole(made.type)) /* a condition, which is counted */
+            made.type = LK_ONNX_FLOAT;
     }
     if (draft->node->output_count > 1 && *draft->node->outputs[1] &&
         lk_onnx_find(draft, draft->node->outputs[1])->readers > 0)
         return lk_onnx_fail(draft, "its second output is not supported");
-    return lk_onnx_give(draft, 0, x);
+    return lk_onnx_give(draft, 0, &made);
 }
 
 /* --- parts and joins --------------------------------------------------------------------- */

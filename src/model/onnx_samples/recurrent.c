@@ -93,9 +93,15 @@ static bool is_zero(const struct lk_onnx_tensor *tensor)
     return true;
 }
 
+/* Of a loop, all steps of x are known to be its own. */
 static enum lk_status read_length(draft *d, struct layer *l)
 {
+    int64_t steps;
     const value *length = lk_onnx_input(d, 4);
+    LK_TRY(lk_onnx_say_integer(d, "loop_steps", l->steps, &steps));
+    if (steps != l->steps)
+        return lk_onnx_fail(d, "a loop over some of %lld steps is not supported",
+                            (long long)l->steps);
     bool is_all = length && length->constant;
     if (!length)
         return LK_OK;
@@ -277,7 +283,7 @@ static enum lk_status recurrent(draft *d)
 
 #define KNOWN                                                                                  \
     "activations", "activation_alpha", "activation_beta", "clip", "direction", "hidden_size",  \
-        "layout"
+        "layout", "loop_steps"
 
 const struct lk_onnx_operator lk_samples_recurrent[] = {
     {"RNN", recurrent, LK_ONNX_KNOWS(KNOWN)},
