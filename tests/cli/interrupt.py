@@ -40,6 +40,20 @@ class Interrupt(ProgramTest):
         running.send_signal(signal.SIGINT)
         self.assertEqual(running.wait(timeout=5), 130)
 
+    def test_two_at_once(self):
+        """A closing terminal's shell and kernel both tell; so does timeout(1)."""
+        for pair in (signal.SIGHUP, signal.SIGHUP), (signal.SIGTERM, signal.SIGCONT,
+                                                     signal.SIGTERM, signal.SIGINT):
+            running = self.train('--run', 'run', '--fresh')
+            self.addCleanup(running.stderr.close)
+            self.until(running, 'step')
+            for number in pair:
+                running.send_signal(number)
+                time.sleep(0.02)
+            self.assertEqual(running.wait(timeout=30), 130)
+            self.assertNotIn('stopped at once', running.stderr.read())
+            self.assertTrue(os.listdir(self.path('run/checkpoints')))
+
     def test_slow_device(self):
         """The step would take minutes."""
         running = self.train('--device', '0*2', '--shards', '2', LOCKSTEP_SLOW='1:500000')

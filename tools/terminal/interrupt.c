@@ -7,13 +7,19 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+/* Signals within so many nanoseconds are one wish: of a terminal that is closed the shell tells
+ * as the kernel does, and timeout(1) tells a program and its group. */
+enum { TOGETHER = 200000000 };
 
 static const struct interrupt_words *words;
 static _Atomic(void *) running;
-static atomic_int interrupts;
-static atomic_int looking; /* threads that may be about to stop what runs */
+static _Atomic(int64_t) first_at; /* when the first came, ns; 0: none has */
+static atomic_int looking;        /* threads that may be about to stop what runs */
 
 /* A terminal that was stopped, or a pipe that nobody reads, is told nothing: whoever waited for
  * it could not be ended by a second signal. */
@@ -34,12 +40,24 @@ static bool stop_running(void)
     return what != NULL;
 }
 
+static int64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec + 1;
+}
+
 /* On whichever thread the system has chosen, as another one may not be able to run. */
 static void interrupt(int number)
 {
     const int before = errno;
+    const int64_t now = nanoseconds();
+    int64_t first = 0;
     (void)number;
-    if (atomic_fetch_add(&interrupts, 1) > 0 || !stop_running()) {
+    const bool is_first = atomic_compare_exchange_strong(&first_at, &first, now);
+    if (!is_first && now - first < TOGETHER)
+        return;
+    if (!is_first || !stop_running()) {
         write_text(words->second);
         _exit(INTERRUPTED);
     }
@@ -69,5 +87,5 @@ void interrupt_set_running(void *what)
 
 bool interrupt_came(void)
 {
-    return atomic_load(&interrupts) > 0;
+    return atomic_load(&first_at) > 0;
 }
