@@ -239,6 +239,15 @@ class Drawing(SweepTest):
             self.assertIn(found['batch_size'], ('3', '4', '5', '6'))
             self.assertIn(found['optimizer'].strip('"'), ('adam', 'sgd', 'rmsprop'))
 
+    def test_figure_that_no_run_has(self):
+        """Known once the first trial was evaluated, and then none would be the best."""
+        self.put('grid.yaml', GRID.replace('val_loss', 'val_acc'))
+        for _ in range(2):
+            said = self.refused(2, "no 'val_acc'", 'sweep', 'grid.yaml', timeout=300).stderr
+            self.assertEqual(said.count("no 'val_acc'"), 1)
+        self.assertEqual([t for t in os.listdir(self.path('grid')) if t.startswith('trial-')],
+                         ['trial-0001'])
+
     def test_refused(self):
         """With the line or the name, before anything runs."""
         for old, new, said in (

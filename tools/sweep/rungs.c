@@ -189,7 +189,15 @@ static int finish(struct trials *trials, int trial, int rung, int status)
     const int result = is_killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     t->process = 0;
     if (result == DONE) {
-        t->value[rung] = trial_value(trials, trial);
+        bool is_known = true;
+        t->value[rung] = trial_value(trials, trial, &is_known);
+        if (!is_known) { /* no trial would be better than another one */
+            say("evaluations of these runs have no '%s', by which trials are compared; "
+                "'metric' "
+                "says which figure is, val_loss for example",
+                trials->plan->metric);
+            return USAGE;
+        }
         t->done = rung + 1;
         if (isnan(t->value[rung]))
             say_plain("trial %d: none of its evaluations has a number '%s'", trial + 1,

@@ -26,6 +26,7 @@ struct search {
     const char *name;
     bool highest_is_best;
     double best;
+    bool has_evaluation, has_name; /* some was read; one has the figure, whatever it is */
 };
 
 static void take_figure(struct search *search, const json_t *figure)
@@ -53,10 +54,12 @@ static void take_line(void *context, const char *event, const json_t *line)
     }
     if (!found)
         found = json_object_get(json_object_get(line, "figures"), search->name);
+    search->has_evaluation = true;
+    search->has_name |= found != NULL;
     take_figure(search, found);
 }
 
-double trial_value(const struct trials *trials, int trial)
+double trial_value(const struct trials *trials, int trial, bool *is_known)
 {
     char path[TRIAL_PATH + 24];
     struct record *record = malloc(sizeof *record);
@@ -67,6 +70,7 @@ double trial_value(const struct trials *trials, int trial)
     if (record)
         record_read(record, path, &(struct record_reader){&search, take_line});
     free(record);
+    *is_known = search.has_name || !search.has_evaluation;
     return search.best;
 }
 

@@ -44,8 +44,9 @@ void trial_path(const struct trials *trials, int trial, char path[TRIAL_PATH + 2
  * there: without it the end of its last rung reads as the end of its run. */
 int trial_tell_dropped(const struct trials *trials, int trial);
 
-/* Reads the metric's best value of all evaluations until now from the trial's run directory. */
-double trial_value(const struct trials *trials, int trial);
+/* Reads the metric's best value of all evaluations until now from the trial's run directory;
+ * NaN: none. is_known: false where evaluations have no such figure. */
+double trial_value(const struct trials *trials, int trial, bool *is_known);
 
 /* Whether trial a is better than trial b by the values of a rung; of equal ones the first. */
 bool trial_is_better(const struct trials *trials, int a, int b, int rung);
