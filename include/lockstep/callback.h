@@ -43,7 +43,8 @@ LK_API LK_MUST_CHECK enum lk_status lk_callback_set_lr(struct lk_callback_reply 
 
 /* Adds a figure to a step or an evaluation: the event has it, metrics.jsonl, and of an
  * evaluation csv_log and tensorboard; callbacks can monitor it.
- * fails: LK_E_ARGUMENT another event, more than 32, a name of more than 63 characters */
+ * fails: LK_E_ARGUMENT another event, more than 32, a name of more than 63 characters or of the
+ * training's own figures, loss for example */
 LK_API LK_MUST_CHECK enum lk_status lk_callback_add_figure(struct lk_callback_reply *reply,
                                                            const char *name, double value);
 

@@ -658,7 +658,15 @@ class Settings(CallbackTest):
                 ("found '-1:30'", 'stop_at time=-1:30'),
                 ("'minutes' is missing", 'stop_at'), ("found '25:00'", 'stop_at time=25:00'),
                 ('separator', 'csv_log separator=7'), ("'high'", 'checkpoint threshold=high'),
-                ('is none of', 'early_stopping mode=up')):
+                ('is none of', 'early_stopping mode=up'),
+                (["'metrics.jsonl'", 'of the run itself'], 'csv_log file=metrics.jsonl'),
+                ('of the run itself', 'csv_log file=./checkpoints/step-00000009.safetensors'),
+                ('of the run itself', 'stop_file file=config.yaml'),
+                ('a name is expected', 'stop_file file='),
+                ("found '2027-02-30T08:00'", 'stop_at time=2027-02-30T08:00'),
+                ("'nan' is not a number", 'checkpoint threshold=nan'),
+                ("'val_f1'", 'checkpoint monitor=val_f1'),
+                (["'zzz'", 'known are checkpoint, early_stopping'], 'zzz')):
             options = [word for text in callbacks for word in ('--callback', text)]
             self.refused(2, said, 'train', 'tiny.yaml', '--data', DATA, '--run', 'run',
                          *options)

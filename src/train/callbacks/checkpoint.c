@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 enum { MOST_BEST = 8 };
+static const char standard_monitor[] = "val_loss";
 static const size_t most_bytes = (size_t)1 << 36;
 
 struct options {
@@ -38,8 +39,8 @@ struct memory {
 #define STATE(field) LK_CALLED_OPTION(struct state, field)
 
 static const struct lk_option options_table[] = {
-    {OPTION(monitor), .kind = LK_OPTION_TEXT, .count = LK_FIGURE_NAME, .standard = "val_loss",
-     .help = "the figure by which checkpoints are the best"},
+    {OPTION(monitor), .kind = LK_OPTION_TEXT, .count = LK_FIGURE_NAME,
+     .standard = standard_monitor, .help = "the figure by which checkpoints are the best"},
     {OPTION(mode), .kind = LK_OPTION_CHOICE, .standard = "auto", .choices = lk_monitor_modes,
      .help = "which way it improves; auto: as the metric of that name does"},
     {OPTION(best_only), .kind = LK_OPTION_BOOL, .standard = "false",
@@ -124,7 +125,8 @@ static enum lk_status check(const void *options, const struct lk_callback_site *
                        MOST_BEST, (long long)best_count(o));
     LK_TRY(check_file(o->file, site));
     LK_TRY(lk_bound_read("threshold", o->threshold, &is_there, &threshold));
-    return best_count(o) > 0 ? lk_monitor_check(o->monitor, site) : LK_OK;
+    const bool is_told = strcmp(o->monitor, standard_monitor) != 0;
+    return is_told || best_count(o) > 0 ? lk_monitor_check(o->monitor, site) : LK_OK;
 }
 
 static enum lk_status begin(struct lk_called *called, int64_t step)

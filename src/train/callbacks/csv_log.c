@@ -50,7 +50,7 @@ static enum lk_status check_csv(const void *options, const struct lk_callback_si
                        "option 'separator': a character that is in no number is expected, "
                        "found '%s'",
                        o->separator);
-    return LK_OK;
+    return lk_called_check_path("file", o->file);
 }
 
 /* Cuts a field off a line of the table; quotes round it are taken away. */

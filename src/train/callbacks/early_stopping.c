@@ -96,8 +96,11 @@ static enum lk_status see_epoch(struct lk_called *called, const struct lk_epoch 
         if (!has_baseline || lk_monitor_is_better(is_up, value, baseline, o->min_delta))
             s->waited = 0;
     } else if (s->waited >= o->patience && s->evaluations > 1) {
-        lk_wish_stop(wish, LK_CALLBACK_ENDS, "%lld evaluation%s without a better %s than %g",
-                     (long long)s->waited, s->waited == 1 ? "" : "s", o->monitor, s->best);
+        const bool is_below =
+            has_baseline && !lk_monitor_is_better(is_up, s->best, baseline, 0);
+        lk_wish_stop(wish, LK_CALLBACK_ENDS, "%lld evaluation%s without a better %s than %s%g",
+                     (long long)s->waited, s->waited == 1 ? "" : "s", o->monitor,
+                     is_below ? "the baseline of " : "", is_below ? baseline : s->best);
     }
     return LK_OK;
 }

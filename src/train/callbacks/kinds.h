@@ -99,6 +99,10 @@ enum { LK_CALLED_PATH = 1024 };
 LK_MUST_CHECK enum lk_status lk_called_path(const char *run, const char *path,
                                             char full[LK_CALLED_PATH]);
 
+/* Refuses a path that is a run's own file or folder: config.yaml, metrics.jsonl, ... option:
+ * what the path is of. fails: LK_E_ARGUMENT, also for "" */
+LK_MUST_CHECK enum lk_status lk_called_check_path(const char *option, const char *path);
+
 /* A file of a run that grows. {0} is none. */
 struct lk_log_file {
     char path[LK_CALLED_PATH];

@@ -34,6 +34,28 @@ enum lk_status lk_called_path(const char *run, const char *path, char full[LK_CA
     return LK_OK;
 }
 
+enum lk_status lk_called_check_path(const char *option, const char *path)
+{
+    static const char *const own[] = {"checkpoints", "config", "env.json", "metrics.jsonl",
+                                      "profile"};
+    const char *name = path;
+    while (strncmp(name, "./", 2) == 0)
+        name += 2;
+    bool is_own = false;
+    for (int i = 0; i < LK_COUNT(own); i++) {
+        const size_t length = strlen(own[i]);
+        is_own |= strncmp(name, own[i], length) == 0 &&
+                  (name[length] == '\0' || name[length] == '/' ||
+                   (name[length] == '.' && !strchr(own[i], '.')));
+    }
+    if (*name && !is_own)
+        return LK_OK;
+    return lk_fail(LK_E_ARGUMENT,
+                   *name ? "option '%s': '%s' is of the run itself; another name is expected"
+                         : "option '%s': a name is expected, found '%s'",
+                   option, path);
+}
+
 enum lk_status lk_log_file_open(struct lk_log_file *log, const char *run, const char *path,
                                 int64_t bytes, const char *beginning)
 {

@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "base/number.h"
 #include "train/callbacks/kinds.h"
+#include <math.h>
 #include <string.h>
 
 static const char *name_at(const void *context, int index)
@@ -42,7 +43,7 @@ enum lk_status lk_bound_read(const char *name, const char *text, bool *is_there,
     if (!*is_there)
         return LK_OK;
     *bound = lk_number_read(text, &end);
-    return end > text && !*end
+    return end > text && !*end && !isnan(*bound)
                ? LK_OK
                : lk_fail(LK_E_ARGUMENT, "option '%s': '%s' is not a number", name, text);
 }

@@ -59,6 +59,19 @@ struct lk_callback_rates *lk_callbacks_rates(struct lk_callbacks *callbacks)
     return &callbacks->sums.rates;
 }
 
+/* Whether the training itself has a figure of that name. */
+static bool is_own_figure(const struct lk_callbacks *callbacks, enum lk_event_kind kind,
+                          const char *name)
+{
+    const struct lk_callback_site *site = &callbacks->site;
+    struct lk_figures expected = {0};
+    char full[LK_FIGURE_NAME];
+    double value;
+    snprintf(full, sizeof full, "%s%s", kind == LK_EVENT_EVALUATION ? "val_" : "", name);
+    lk_figures_set_expected(&expected, site->model, site->has_accuracy, true);
+    return lk_figures_find(&expected, full, &value);
+}
+
 enum lk_status lk_callback_add_figure(struct lk_callback_reply *reply, const char *name,
                                       double value)
 {
@@ -74,6 +87,8 @@ enum lk_status lk_callback_add_figure(struct lk_callback_reply *reply, const cha
                        "figure '%s' has no name or one of more than %d characters, or is one "
                        "of more than %d",
                        name, LK_ADDED_NAME - 1, LK_MOST_ADDED_FIGURES);
+    if (is_own_figure(callbacks, kind, name))
+        return lk_fail(LK_E_ARGUMENT, "figure '%s' is of the training itself", name);
     memcpy(callbacks->names[i], name, strlen(name) + 1);
     callbacks->added[i] = (struct lk_figure){callbacks->names[i], value};
     callbacks->added_count++;

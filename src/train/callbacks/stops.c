@@ -154,11 +154,13 @@ static enum lk_status read_time(const char *text, time_t *at)
                           asked.tm_hour < 24 && asked.tm_min >= 0 && asked.tm_min < 60 &&
                           asked.tm_mon >= 0 && asked.tm_mon < 12 && asked.tm_mday > 0 &&
                           asked.tm_mday < 32;
-    if (!is_right)
+    const int day = asked.tm_mday; /* mktime() makes 2 March of 30 February */
+    if (is_right)
+        *at = mktime(&asked);
+    if (!is_right || asked.tm_mday != day)
         return lk_fail(LK_E_ARGUMENT,
                        "option 'time': 2027-01-31T08:00 or 08:00 is expected, found '%s'",
                        text);
-    *at = mktime(&asked);
     if (!has_date && *at <= now) {
         asked.tm_mday++;
         asked.tm_isdst = -1;
@@ -224,6 +226,13 @@ static const struct lk_option file_table[] = {
     {0},
 };
 
+static enum lk_status check_stop_file(const void *options, const struct lk_callback_site *site)
+{
+    const struct file_options *o = options;
+    (void)site;
+    return lk_called_check_path("file", o->file);
+}
+
 static enum lk_status find_stop_file(const struct lk_called *called, char path[LK_CALLED_PATH])
 {
     const struct file_options *o = called->options;
@@ -256,6 +265,7 @@ const struct lk_callback_kind lk_stop_file = {
     .name = "stop_file",
     .options = file_table,
     .options_bytes = sizeof(struct file_options),
+    .check = check_stop_file,
     .open = refuse_file,
     .see_step = see_file,
 };

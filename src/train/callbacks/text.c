@@ -2,6 +2,7 @@
 #include "train/callbacks/internal.h"
 
 #include "base/fail.h"
+#include "base/text.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +38,16 @@ static enum lk_status find_kind(const char *name, const struct lk_callback_kind 
             return LK_OK;
         }
     const char *near = lk_nearest_name(name, name_at, NULL);
-    return lk_fail(LK_E_ARGUMENT, "unknown callback '%s'%s%s%s", name,
-                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    struct lk_text known = {0};
+    for (int i = 0; kinds[i]; i++)
+        lk_text_append(&known, "%s%s", i ? ", " : "; known are ", kinds[i]->name);
+    const enum lk_status status = lk_fail(LK_E_ARGUMENT, "unknown callback '%s'%s%s%s", name,
+                                          near          ? "; did you mean '"
+                                          : known.bytes ? known.bytes
+                                                        : "",
+                                          near ? near : "", near ? "'?" : "");
+    free(known.bytes);
+    return status;
 }
 
 bool lk_called_next(const char **text, char one[LK_CALLBACKS_TEXT])
