@@ -27,7 +27,8 @@ LK_API LK_MUST_CHECK enum lk_status lk_settings_set(struct lk_settings *settings
 LK_API LK_MUST_CHECK enum lk_status lk_settings_read(struct lk_settings *settings,
                                                      const char *path);
 
-/* Whether lk_settings_read() is for this file: YAML, a map with `model`. */
+/* Whether lk_settings_read() is for this file: YAML, a map with `model`; or damaged YAML, by
+ * its name's ending, of which it says what is wrong. */
 LK_API bool lk_settings_is_run_file(const char *path);
 
 /* Writes a setting's value as text. fails: LK_E_ARGUMENT for an unknown name or no room */

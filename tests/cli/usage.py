@@ -100,6 +100,15 @@ class CommandLine(ProgramTest):
                      '--cache', 'zzz')
         self.train('--steps', '1', '--cache', 'memory')
 
+    def test_run_file_that_cannot_be_read(self):
+        """What is wrong with it is said, not that it has no data."""
+        start = f'model: tiny.yaml\ndata: "{DATA}"\n'
+        self.put('bad.yaml', start + 'train: {epochs: 2, epochs: 3}\n')
+        self.refused(3, ['bad.yaml:3', "'epochs'", 'twice'], 'train', 'bad.yaml')
+        self.put('bad.yaml', start + 'train: {epochs: 2\n')
+        self.refused(3, 'bad.yaml:', 'train', 'bad.yaml')
+        self.refused(3, ["cannot open 'absent.yaml'", 'No such file'], 'train', 'absent.yaml')
+
     def test_run_directory_as_model(self):
         self.train('--steps', '1', '--run', 'out')
         self.refused(2, "'lockstep train out/config.yaml' goes on", 'train', 'out')

@@ -2,6 +2,7 @@
 #include "terminal/terminal.h"
 #include "train/train.h"
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,6 +169,14 @@ static bool has_config(const char *folder)
            access(path, R_OK) == 0;
 }
 
+/* Whether the model is to be read from a file that is not there. */
+static bool is_missing_file(const struct arguments *arguments)
+{
+    const char *end = arguments->word_count ? strrchr(arguments->words[0], '.') : NULL;
+    return end && (strcmp(end, ".yaml") == 0 || strcmp(end, ".yml") == 0) &&
+           access(arguments->words[0], R_OK) != 0;
+}
+
 static int check_data(const struct arguments *arguments, const struct lk_settings *settings)
 {
     char data[1024];
@@ -180,6 +189,10 @@ static int check_data(const struct arguments *arguments, const struct lk_setting
         say("train: '%s' is a run directory; 'lockstep train %s/config.yaml' goes on with it",
             arguments->words[0], arguments->words[0]);
         return USAGE;
+    }
+    if (is_missing_file(arguments)) {
+        say("train: cannot open '%s': %s", arguments->words[0], strerror(errno));
+        return BAD_INPUT;
     }
     say("train: no data; say which, for example\n"
         "  --data folder:photos         your own images, in a folder for each class\n"

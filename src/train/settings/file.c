@@ -179,19 +179,25 @@ static enum lk_status set_all(struct lk_settings *settings, const struct lk_yaml
     return LK_OK;
 }
 
+static bool is_yaml_name(const char *path)
+{
+    const char *end = strrchr(path, '.');
+    return end && (strcmp(end, ".yaml") == 0 || strcmp(end, ".yml") == 0);
+}
+
 bool lk_settings_is_run_file(const char *path)
 {
     void *data = NULL;
     size_t bytes = 0;
     struct lk_yaml_document *document = NULL;
-    enum lk_status status = lk_file_read(path, LK_YAML_MOST_BYTES, &data, &bytes);
-    if (status == LK_OK)
-        status = lk_yaml_read(data, bytes, path, &document);
-    const bool is_one = status == LK_OK && is_run_file(lk_yaml_root(document));
+    bool is_one = false;
+    if (lk_file_read(path, LK_YAML_MOST_BYTES, &data, &bytes) == LK_OK)
+        is_one = lk_yaml_read(data, bytes, path, &document) == LK_OK
+                     ? is_run_file(lk_yaml_root(document))
+                     : is_yaml_name(path);
+    lk_error_clear();
     lk_yaml_destroy(document);
     free(data);
-    if (status != LK_OK)
-        lk_error_clear();
     return is_one;
 }
 
