@@ -129,10 +129,21 @@ static bool shorten_names(const struct table *table, struct layout *layout, int 
     return true;
 }
 
+/* Names take what room there is; where nobody looks, all that they need. */
+static void widen_names(const struct table *table, struct layout *layout, int columns)
+{
+    for (int i = 0; i < table->count; i++)
+        while (table->columns[i].is_name && layout->width[i] > 0 &&
+               layout->width[i] < table->seen[i] &&
+               (columns == 0 || usual_total(table, layout) < columns))
+            layout->width[i]++;
+}
+
 static struct layout find_layout(const struct table *table)
 {
     struct layout layout = usual_layout(table);
     const int columns = terminal_result_columns();
+    widen_names(table, &layout, columns);
     int most = 0;
     for (int i = 0; i < table->count; i++)
         most = table->columns[i].rank > most ? table->columns[i].rank : most;

@@ -262,6 +262,9 @@ static void add_device(struct device_means *m, const struct lk_device_times *t)
 static void step_event(struct progress *p, const struct lk_event *e)
 {
     p->seen += p->seen < MEAN_STEPS;
+    p->since.samples += e->samples;
+    p->since.loss += e->loss * (double)e->samples;
+    p->since.accuracy += e->accuracy * (double)e->samples;
     add(&p->loss, e->loss, p->seen);
     add(&p->accuracy, e->accuracy, p->seen);
     add(&p->samples_per_s, e->samples_per_s, p->seen);

@@ -23,6 +23,11 @@ struct device_means {
     double samples, seconds, compute_ms, transfer_ms, reduce_ms, wait_ms, input_ms;
 };
 
+struct progress_sum {
+    int64_t samples;
+    double loss, accuracy; /* of all of them together */
+};
+
 /* Running means over the last steps, so that figures can be read. */
 struct progress {
     enum progress_style style;
@@ -33,7 +38,8 @@ struct progress {
     int devices; /* of the last step, where they were several */
     struct device_means means[PROGRESS_DEVICES];
     const struct lk_settings *settings; /* that the start tells of; may be NULL */
-    bool has_heading;                   /* of the table of evaluations */
+    struct progress_sum since;          /* the last row of the table of evaluations */
+    int heading;                        /* the columns of that table that have one, as bits */
 };
 
 void progress_init(struct progress *progress, enum progress_style style);

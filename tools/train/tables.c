@@ -182,15 +182,21 @@ void row_of_evaluation(struct progress *progress, const struct lk_event *e)
     struct scene *scene = new_scene();
     if (!scene)
         return;
-    for (int i = 0; i < COLUMNS; i++)
+    int shown = 0;
+    for (int i = 0; i < COLUMNS; i++) {
         snprintf(cells[i], sizeof cells[i], "%s", columns[i].heading);
-    if (!progress->has_heading)
+        shown |= is_shown(i, scene->columns) << i;
+    }
+    if (progress->heading != shown) /* the first, or the window has another width */
         add_cells(scene, INK_DIM, cells);
-    progress->has_heading = true;
+    progress->heading = shown;
     snprintf(cells[0], sizeof cells[0], "%" PRId64, e->epoch);
     snprintf(cells[1], sizeof cells[1], "%" PRId64, e->step);
-    snprintf(cells[2], sizeof cells[2], progress->seen ? "%.4f" : "-", progress->loss);
-    share_cell(progress->seen ? progress->accuracy : NAN, cells[3]);
+    const struct progress_sum *since = &progress->since;
+    snprintf(cells[2], sizeof cells[2], since->samples ? "%.4f" : "-",
+             since->loss / (double)since->samples);
+    share_cell(since->samples ? since->accuracy / (double)since->samples : NAN, cells[3]);
+    progress->since = (struct progress_sum){0};
     snprintf(cells[4], sizeof cells[4], "%.4f", e->loss);
     share_cell(e->accuracy, cells[5]);
     duration_text(e->seconds, cells[6]);

@@ -151,7 +151,8 @@ static void add_bar(struct scene *scene, const double ms[PARTS], int columns)
     scene_add(scene, INK_PLAIN, "%*s", columns - drawn, "");
 }
 
-static void add_device(struct scene *scene, const json_t *device, int index)
+/* A device that is as good as lost has no times, as has one that others are faster without. */
+static void add_device(struct scene *scene, const json_t *device, int index, bool is_lost)
 {
     double ms[PARTS];
     char label[32];
@@ -159,7 +160,8 @@ static void add_device(struct scene *scene, const json_t *device, int index)
     snprintf(label, sizeof label, "device %d", index);
     scene_add(scene, INK_DIM, "%-*s", LABEL, label);
     if (!json_is_object(device)) {
-        scene_add(scene, INK_BAD, "%*s", FIGURE, "lost");
+        scene_add(scene, is_lost ? INK_BAD : INK_DIM, "%*s", FIGURE,
+                  is_lost ? "lost" : "no part");
         return;
     }
     scene_add(scene, INK_PLAIN, "%*.0f %%  ", FIGURE - 2, 100 * part_of(device, "share"));
@@ -180,7 +182,7 @@ static void add_devices(struct scene *scene, const struct watched *w)
     const json_t *devices = json_object_get(line, "devices");
     const int count = (int)json_array_size(devices);
     for (int i = 0; i < count && i < DEVICES; i++)
-        add_device(scene, json_array_get(devices, (size_t)i), i);
+        add_device(scene, json_array_get(devices, (size_t)i), i, w->has_lost);
     json_decref(line);
 }
 

@@ -100,6 +100,7 @@ static void take_start(struct watched *w, const json_t *line)
     if (number(line, "epochs") > 0)
         w->epochs = count_of(number(line, "epochs"));
     w->mean_steps = 0;
+    w->has_lost = false;
     w->loss = w->accuracy = w->samples_per_s = w->step_s = NAN;
 }
 
@@ -122,6 +123,7 @@ static void take_event(void *context, const char *event, const json_t *line)
     } else if (said && strcmp(event, "step") != 0) {
         if (strcmp(event, "start") == 0)
             take_start(w, line);
+        w->has_lost |= strcmp(event, "devices") == 0;
         add_event(w, step, strcmp(event, "devices") == 0 ? WATCHED_FAULT : WATCHED_PLAIN, said);
     }
 }

@@ -35,6 +35,7 @@ struct watched {
     char *last_step;                             /* its line; NULL: none */
     struct watched_event events[WATCHED_EVENTS]; /* the last ones, event i at i % them */
     int64_t event_count;                         /* of all */
+    bool has_lost;                               /* a device: an event of devices has come */
 };
 
 void watched_start(struct watched *watched, const char *path);
