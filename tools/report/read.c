@@ -100,6 +100,13 @@ static void take(void *context, const char *event, const json_t *line)
 
 /* --- config.yaml and env.json ----------------------------------------------------------- */
 
+/* Whether a setting is a fact of its own: not the run's name, nor another name of a setting. */
+static bool is_fact(const char *name)
+{
+    return strcmp(name, "run") != 0 && strcmp(name, "augment") != 0 &&
+           strcmp(name, "callback") != 0;
+}
+
 static void read_settings(struct run *run)
 {
     struct lk_settings *settings = record_settings(run->record.path);
@@ -109,7 +116,7 @@ static void read_settings(struct run *run)
     else
         snprintf(run->why, sizeof run->why, "%s", lk_error_text());
     for (int i = 0; run->settings && lk_setting_name(i); i++)
-        if (strcmp(lk_setting_name(i), "run") != 0 &&
+        if (is_fact(lk_setting_name(i)) &&
             lk_settings_get(settings, lk_setting_name(i), value, VALUE) == LK_OK)
             json_object_set_new(run->settings, lk_setting_name(i), json_text(value));
     free(value);
