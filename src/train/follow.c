@@ -189,11 +189,12 @@ static enum lk_status follow_plateau(struct lk_trainer *trainer,
     if (schedule->kind != LK_LR_SCHEDULE_PLATEAU)
         return LK_OK;
     const double was = lk_plateau_rate(schedule, &trainer->plateau, trainer->rate, INT64_MAX);
+    const int64_t waited = schedule->patience > 0 ? schedule->patience : 1;
     if (find_figure(trainer, found, &figure) &&
         lk_plateau_take(schedule, &trainer->plateau, trainer->rate, trainer->done, figure))
         lk_log(LK_LOG_INFO,
-               "%lld validations without a better %s: the learning rate falls from %g to %g",
-               (long long)schedule->patience,
+               "%lld validation%s without a better %s: the learning rate falls from %g to %g",
+               (long long)waited, waited == 1 ? "" : "s",
                trainer->monitor                       ? trainer->monitor
                : schedule->monitor == LK_MONITOR_LOSS ? "loss"
                                                       : "accuracy",
