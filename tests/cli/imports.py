@@ -50,12 +50,22 @@ class Computes(ImportTest):
             self.skipTest(done.stderr)
         self.compare(MODELS, 'sequential', '.keras')
 
+    def test_models_in_models_of_a_single_file(self):
+        archive = os.path.join(MODELS, 'towers.h5')
+        done = subprocess.run([program.PROGRAM, 'weights', archive], capture_output=True,
+                              text=True, env=self.environment())
+        if 'built without' in done.stderr:
+            self.skipTest(done.stderr)
+        self.compare(MODELS, 'towers', '.h5')
+
     @unittest.skipUnless(importlib.util.find_spec('keras'), 'needs keras')
     def test_what_keras_makes_now(self):
         subprocess.run([sys.executable, os.path.join(MODELS, 'make.py'), self.folder],
                        check=True)
-        for name in 'sequential', 'functional', 'nested', 'decoder', 'arranged', 'bounded':
+        for name in ('sequential', 'functional', 'nested', 'decoder', 'arranged', 'bounded',
+                     'towers'):
             self.compare(self.folder, name, '.keras', name)
+            self.compare(self.folder, name, '.h5', name)
 
 
 class Text(ImportTest):

@@ -149,6 +149,19 @@ class RoundTrip(WeightsTest):
         ours, theirs = (floats(a['head.weight'][2]) for a in (own, torch))
         self.assertEqual(ours[5 * 10 + 3], theirs[3 * (len(theirs) // 10) + 5])
 
+    def test_slopes_of_channels(self):
+        """Keras's PReLU(shared_axes=[1, 2]) has [1, 1, c]."""
+        self.put('p.yaml', NET.replace('  - flatten', '  - {name: act, prelu: }\n  - flatten'))
+        self.train_net('--run', 'sloped', '--steps', '2', model='p.yaml')
+        self.run_program('export', 'sloped', '-o', 'p.safetensors', '--format', 'safetensors',
+                         '--names', 'keras')
+        told = json.loads(self.run_program('weights', 'p.safetensors', '--json').stdout)
+        shapes = {a['name']: a['shape'] for a in told['arrays']}
+        self.assertEqual([s for n, s in shapes.items() if 'alpha' in n], [[1, 1, 8]])
+        found = [json.loads(self.run_program('eval', *words, '--json', '--data', DATA).stdout)
+                 for words in (['sloped'], ['p.yaml', '--weights', 'p.safetensors'])]
+        self.assertEqual(found[0]['loss'], found[1]['loss'])
+
     def test_a_file_may_stand_for_a_run(self):
         self.export('own.safetensors', '--format', 'safetensors')
         arguments = ['--json', '--data', DATA]

@@ -220,6 +220,13 @@ static enum lk_status order_features(const struct lk_node *node, struct lk_arena
     return layout->order[last] ? LK_OK : wanted_order(node, arena, &layout->order[last]);
 }
 
+/* Keras keeps the slopes of an image's channels as [1][1][c]. */
+static bool is_slope_of_channels(const struct lk_node *node, int index)
+{
+    return strcmp(node->op->name, "prelu") == 0 && node->shapes.x[0].rank == 3 &&
+           node->shapes.param[index].shape.rank == 1;
+}
+
 enum lk_status lk_layout_describe(const struct lk_node *node, int index,
                                   enum lk_layout_kind kind, struct lk_arena *arena,
                                   struct lk_layout *layout)
@@ -236,6 +243,11 @@ enum lk_status lk_layout_describe(const struct lk_node *node, int index,
         return LK_OK;
     if (is_gru(node))
         join_biases(node, index, layout);
+    if (is_slope_of_channels(node, index)) {
+        layout->rank = 3;
+        layout->shape[2] = layout->shape[0];
+        layout->shape[0] = layout->shape[1] = 1;
+    }
     if (is_depthwise(node, index)) {
         layout->is_depthwise = true;
         layout->shape[2] = node->shapes.x[0].dim[0];
@@ -263,6 +275,8 @@ bool lk_layout_fits(const struct lk_layout *layout, int rank, const int64_t *sha
     int64_t other[LK_MOST_AXES];
     if (fits(layout->shape, layout->rank, rank, shape))
         return true;
+    if (layout->own.rank == 1 && layout->rank == 3) /* axes of length 1 may be missing, too */
+        return fits(layout->shape + 2, 1, rank, shape);
     if (!layout->is_depthwise)
         return false;
     memcpy(other, layout->shape, sizeof other);

@@ -53,6 +53,43 @@ static const struct lk_array *find_in_cell(const struct lk_arrays *file,
     return NULL;
 }
 
+/* Whether an array's name is of that layer and word, whatever model within a model has it. */
+static bool ends_with(const char *name, const char *layer, const char *word)
+{
+    char end[NAME_BYTES];
+    const size_t length = strlen(name);
+    const size_t colon = length > 2 && strcmp(name + length - 2, ":0") == 0 ? 2 : 0;
+    const size_t wanted = (size_t)snprintf(end, sizeof end, "/%s/%s", layer, word);
+    return wanted < sizeof end && length - colon >= wanted &&
+           strncmp(name + length - colon - wanted, end, wanted) == 0;
+}
+
+/* The arrays of a model within a model have its name in front. Where no two of them end alike
+ * nothing else stands between: "tower/kernel"; else all names of models and layers do. */
+static const struct lk_array *find_nested(const struct lk_arrays *file,
+                                          const struct lk_keras_array *pair, const char *word)
+{
+    const struct lk_array *found = NULL;
+    char name[NAME_BYTES];
+    int count = 0;
+    if (!pair->outer)
+        return NULL;
+    for (int e = 0; e < 2 && !found; e++) {
+        snprintf(name, sizeof name, "%s/%s%s", pair->outer, word, e ? ":0" : "");
+        found = lk_arrays_find(file, name);
+    }
+    if (found)
+        return found;
+    snprintf(name, sizeof name, "%s/", pair->outer);
+    for (int i = 0; i < file->count; i++)
+        if (strncmp(file->arrays[i].name, name, strlen(name)) == 0 &&
+            ends_with(file->arrays[i].name, pair->layer, word)) {
+            found = &file->arrays[i];
+            count++;
+        }
+    return count == 1 ? found : NULL;
+}
+
 /* Keras 3 numbers a layer's arrays, files of Keras 2 name them, with ":0" or without. A kernel
  * of every channel by itself has two names. */
 static const struct lk_array *find_array(const struct lk_arrays *file,
@@ -71,6 +108,8 @@ static const struct lk_array *find_array(const struct lk_arrays *file,
                      pair->outer ? "/" : "", pair->layer, words[w], endings[e]);
             found = lk_arrays_find(file, name);
         }
+    for (int w = 0; w < 2 && !found; w++)
+        found = find_nested(file, pair, words[w]);
     return found ? found : find_in_cell(file, pair);
 }
 

@@ -55,6 +55,19 @@ def nested():
     return Model(image, [L.Dense(5)(p), q, L.ReLU()(r)])
 
 
+def towers():
+    """A model in a model in a model, and one whose only layer with arrays is called twice; a
+    .h5 file names their arrays in two ways."""
+    image = Input((6, 6, 2))
+    low = Sequential([Input((6, 6, 2)), L.Conv2D(3, 3), L.BatchNormalization()])
+    inside = Input((6, 6, 2))
+    high = Model(inside, L.Conv2D(2, 3)(low(inside)))
+    alone = Sequential([Input((6, 6, 2)), L.Conv2D(2, 3, activation='tanh')])
+    both = L.Add()([alone(image), alone(L.ReLU()(image))])
+    return Model(image, L.Dense(3)(L.Concatenate()([L.Flatten()(high(image)),
+                                                    L.Flatten()(both)])))
+
+
 def decoder():
     """A vector that becomes an image."""
     code = Input((10,))
@@ -111,7 +124,7 @@ def fill(model):
 
 
 def main(folder):
-    for make in sequential, functional, nested, decoder, arranged, bounded:
+    for make in sequential, functional, nested, decoder, arranged, bounded, towers:
         keras.utils.clear_session()
         model, path = make(), f'{folder}/{make.__name__}'
         fill(model)
@@ -120,6 +133,7 @@ def main(folder):
         write_safetensors(f'{path}.safetensors', arrays_of(model),
                           {'model_config': model.to_json(), 'keras_version': keras.__version__})
         model.save(f'{path}.keras')
+        model.save(f'{path}.h5')
         for i, array in enumerate(x):
             np.save(f'{path}.x{i}.npy', array)
         for i, array in enumerate(y if isinstance(y, (list, tuple)) else [y]):
