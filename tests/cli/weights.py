@@ -231,6 +231,17 @@ class WhatFits(WeightsTest):
                      'w')
         self.refused(3, 'head.weight', 'eval', 'net.yaml', '--weights', 'w', '--data', DATA)
 
+    def test_a_head_of_another_name(self):
+        """Of the very shape of ours: no other head, but ours by another name."""
+        self.put_weights('w', head__weight=None, head__bias=None,
+                         zz__fc__weight=self.arrays['head.weight'],
+                         zz__fc__bias=self.arrays['head.bias'])
+        self.refuses(["missing from it: head.weight [10, 968], perhaps 'zz.fc.weight'",
+                      "'train' and 'eval' take what fits with --skip-mismatch"],
+                     '--weights', 'w')
+        said = self.after_a_step('new', '--weights', 'w', '--skip-mismatch')[1]
+        self.assertIn('head.weight', said)
+
     def test_counters_and_prefixes_are_passed_over(self):
         expected = self.after_a_step('plain', '--weights', 'torch.safetensors')[0]
         arrays = {'module.' + name: a for name, a in self.arrays.items()}

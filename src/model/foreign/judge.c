@@ -80,6 +80,44 @@ static void find_last(const struct lk_judgement *j, int *param, int *array)
         }
 }
 
+static bool is_taken(const struct lk_judgement *j, int array)
+{
+    for (int p = 0; p < j->namings->params; p++)
+        if (j->pairing->pair[p].array == array || j->pairing->pair[p].added == array)
+            return true;
+    return false;
+}
+
+/* An array that no parameter takes and that has just the shape of one that is missing: most
+ * likely it is that one under another name, not the head of another model. Of vectors too many
+ * have one shape. NULL: none. */
+static const struct lk_array *find_twin(const struct lk_judgement *j,
+                                        const struct lk_layout *layout)
+{
+    for (int i = 0; i < j->file->count && layout->rank > 1; i++) {
+        const struct lk_array *array = &j->file->arrays[i];
+        if (array->rank == layout->rank && lk_layout_fits(layout, array->rank, array->shape) &&
+            !lk_array_is_aside(j->file, array) && !is_taken(j, i))
+            return array;
+    }
+    return NULL;
+}
+
+static void find_missing(const struct lk_judgement *j, int p, int last, struct findings *f)
+{
+    const struct lk_layout *layout = &j->pairing->pair[p].layout;
+    const struct lk_array *twin = find_twin(j, layout);
+    const char *name = j->namings->param[p].name;
+    char shape[128];
+    if (p > last && j->may_lack_head && is_trained(j, p) && !twin)
+        add(&f->head, "%s", name);
+    else if (twin)
+        add(&f->missing, "%s %s, perhaps '%.100s'", name,
+            shape_text(layout->rank, layout->shape, shape), twin->name);
+    else
+        add(&f->missing, "%s %s", name, shape_text(layout->rank, layout->shape, shape));
+}
+
 static void find_in_model(const struct lk_judgement *j, int last, struct findings *f)
 {
     char expected[128], found[128];
@@ -89,8 +127,7 @@ static void find_in_model(const struct lk_judgement *j, int last, struct finding
         if (pair->is_initial)
             continue;
         if (pair->array < 0) {
-            const bool is_head = p > last && j->may_lack_head && is_trained(j, p);
-            add(is_head ? &f->head : &f->missing, "%s", name);
+            find_missing(j, p, last, f);
         } else if (!pair->fits) {
             const struct lk_array *array = &j->file->arrays[pair->array];
             add(&f->misshapen, "'%.100s' is %s, for %s %s is expected", array->name,
@@ -215,8 +252,7 @@ static enum lk_status refuse(const struct lk_judgement *j, struct findings *f)
     print_names(j, names);
     return lk_fail(LK_E_SHAPE,
                    "'%s' does not fit model '%s' (%d of %d parameters found, %s): "
-                   "%s%s%s%s%s%s%s; --skip-mismatch takes what fits and leaves the rest as "
-                   "initialized",
+                   "%s%s%s%s%s%s%s; 'train' and 'eval' take what fits with --skip-mismatch",
                    j->path, j->model, j->pairing->paired, expected_count(j), names, misshapen,
                    *misshapen && (*missing || *extra) ? "; " : "",
                    *missing ? "missing from it: " : "", missing, *missing && *extra ? "; " : "",

@@ -12,7 +12,7 @@ struct lk_judgement {
     const struct lk_pairing *pairing;
     bool skips_mismatch; /* what does not fit stays as it was */
     bool may_lack_head;  /* trained parameters behind the last one that the file has may be
-                          * missing as a whole */
+                          * missing as a whole, unless the file has an array of such a shape */
 };
 
 /* Decides, and says how the file's names were read and what is left over on either side.
