@@ -4,6 +4,7 @@
 #include "base/fail.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,10 +129,19 @@ int lk_parallel_threads(int wanted)
     return cores < 1 ? 1 : cores > MOST_THREADS ? MOST_THREADS : (int)cores;
 }
 
+static _Thread_local bool gives_way;
+
 /* On Linux a thread has a priority of its own, of which POSIX knows nothing. */
 void lk_thread_give_way(void)
 {
+    gives_way = true;
 #ifdef __linux__
     (void)!setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 10);
 #endif
+}
+
+void lk_thread_let_others_on(void)
+{
+    if (gives_way)
+        sched_yield();
 }

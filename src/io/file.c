@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/folder.h"
+#include "base/parallel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -142,14 +143,16 @@ static int open_beside(const char *path, char *name, size_t bytes)
 
 static bool write_all(int fd, const char *data, size_t bytes)
 {
+    enum { AT_ONCE = 1 << 13 }; /* some 3 us, where the file is in memory */
     while (bytes > 0) {
-        const ssize_t wrote = write(fd, data, bytes);
+        const ssize_t wrote = write(fd, data, bytes < AT_ONCE ? bytes : AT_ONCE);
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote < 0)
             return false;
         data += wrote;
         bytes -= (size_t)wrote;
+        lk_thread_let_others_on();
     }
     return true;
 }
