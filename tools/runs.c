@@ -113,9 +113,9 @@ static int compare(const void *left, const void *right)
 }
 
 static const struct table_column columns[] = {
-    {"run", 0, 24, .is_left = true, .is_name = true},
-    {"model", 2, 16, .is_left = true, .is_name = true, .rank = 1},
-    {"data", 2, 24, .is_left = true, .is_name = true, .rank = 3},
+    {"run", 0, 24, .is_left = true, .is_name = true, .is_whole = true},
+    {"model", 2, 16, .is_left = true, .is_name = true, .is_whole = true, .rank = 1},
+    {"data", 2, 24, .is_left = true, .is_name = true, .is_whole = true, .rank = 3},
     {"best", 2, 17, .is_left = true},
     {"steps", 2, .width = 9},
     {"time", 2, .width = 9, .rank = 2},

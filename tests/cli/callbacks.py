@@ -602,7 +602,9 @@ class Runs(CallbackTest):
         self.assertEqual(best, sorted(best[:2], reverse=True) + [None])
         self.assertEqual([run['run'] for run in self.listed('all', '--filter', 'deep')],
                          ['all/deep/b'])
-        self.assertIn('all/deep/b', self.run_program('runs', 'all').stdout)
+        shown = self.run_program('runs', 'all').stdout
+        self.assertIn('all/deep/b', shown)
+        self.assertIn(DATA, shown)  # whole, in a pipe
         self.refused(2, "found 'size'", 'runs', '--sort', 'size')
         self.refused(3, "'nowhere' is no folder", 'runs', 'nowhere')
 

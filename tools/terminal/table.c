@@ -129,13 +129,15 @@ static bool shorten_names(const struct table *table, struct layout *layout, int 
     return true;
 }
 
-/* Names take what room there is; where nobody looks, all that they need. */
+/* Names take what room there is; in a pipe those that are to be whole take all that they need.
+ */
 static void widen_names(const struct table *table, struct layout *layout, int columns)
 {
     for (int i = 0; i < table->count; i++)
-        while (table->columns[i].is_name && layout->width[i] > 0 &&
-               layout->width[i] < table->seen[i] &&
-               (columns == 0 || usual_total(table, layout) < columns))
+        while (
+            table->columns[i].is_name && layout->width[i] > 0 &&
+            layout->width[i] < table->seen[i] &&
+            (columns == 0 ? table->columns[i].is_whole : usual_total(table, layout) < columns))
             layout->width[i]++;
 }
 

@@ -15,6 +15,7 @@ struct table_column {
     int gap, width;      /* blanks before it, and columns that it takes where there is room */
     bool is_left;        /* texts begin at the left */
     bool is_name;        /* a text of unknown origin, which may be shortened */
+    bool is_whole;       /* such a text that is not shortened in a pipe */
     bool spans;          /* the heading stands over the next column as well */
     int least;           /* columns in a narrow window, where rows come one by one; 0: any */
     int rank;            /* in a narrow window those of the highest are left out; 0: never */
