@@ -26,7 +26,7 @@ LK_MUST_CHECK enum lk_status lk_parallel_run(const struct lk_parallel *crew);
 int lk_parallel_threads(int wanted);
 
 /* Lets other threads go before the calling one, where the system can tell threads apart.
- * let_others_on: to be called some 10 us apart in what such a thread does, nothing in others. A
+ * let_others_on: to be called a few us apart in what such a thread does, nothing in others. A
  * thread that wakes would else wait for the next tick of the system's clock, milliseconds,
  * while a device that is the CPU itself has one core less. */
 void lk_thread_give_way(void);

@@ -42,21 +42,20 @@ class Computes(ImportTest):
         for name in 'sequential', 'functional', 'nested', 'decoder', 'arranged', 'bounded':
             self.compare(MODELS, name, '.safetensors', name)
 
-    def test_an_archive(self):
-        archive = os.path.join(MODELS, 'sequential.keras')
+    def compare_file(self, name, ending):
+        """Of a format that needs a library."""
+        archive = os.path.join(MODELS, name + ending)
         done = subprocess.run([program.PROGRAM, 'weights', archive], capture_output=True,
                               text=True, env=self.environment())
         if 'built without' in done.stderr:
             self.skipTest(done.stderr)
-        self.compare(MODELS, 'sequential', '.keras')
+        self.compare(MODELS, name, ending)
+
+    def test_an_archive(self):
+        self.compare_file('sequential', '.keras')
 
     def test_models_in_models_of_a_single_file(self):
-        archive = os.path.join(MODELS, 'towers.h5')
-        done = subprocess.run([program.PROGRAM, 'weights', archive], capture_output=True,
-                              text=True, env=self.environment())
-        if 'built without' in done.stderr:
-            self.skipTest(done.stderr)
-        self.compare(MODELS, 'towers', '.h5')
+        self.compare_file('towers', '.h5')
 
     @unittest.skipUnless(importlib.util.find_spec('keras'), 'needs keras')
     def test_what_keras_makes_now(self):

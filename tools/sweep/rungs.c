@@ -317,9 +317,10 @@ static int drop(struct trials *trials, int rung)
     }
     for (int i = 0; i < trials->plan->trials; i++) {
         struct trial *t = &trials->list[i];
-        t->is_dropped |= t->crashes >= trials->plan->kept[rung + 1];
+        const bool drops = !t->is_dropped && t->crashes >= trials->plan->kept[rung + 1];
+        t->is_dropped |= drops;
         t->crashes = 0;
-        if (result == DONE && t->is_dropped && t->done > 0)
+        if (result == DONE && drops && t->done > 0)
             result = trial_tell_dropped(trials, i);
     }
     return result;

@@ -1,6 +1,6 @@
 /* Ctrl-C and similar signals, for subcommands that take long: the first asks the work to stop
- * in good order, a second one ends the program. Signals within 0.2 s
- * of the first are the same wish. */
+ * in good order, a second one ends the program. Signals within 0.2 s of the first are the same
+ * wish. */
 #ifndef TOOLS_INTERRUPT_H
 #define TOOLS_INTERRUPT_H
 

@@ -80,33 +80,43 @@ static void find_last(const struct lk_judgement *j, int *param, int *array)
         }
 }
 
-static bool is_taken(const struct lk_judgement *j, int array)
+/* used[array]: whether a parameter takes it; to be freed. */
+static enum lk_status find_used(const struct lk_judgement *j, bool **used)
 {
-    for (int p = 0; p < j->namings->params; p++)
-        if (j->pairing->pair[p].array == array || j->pairing->pair[p].added == array)
-            return true;
-    return false;
+    bool *made = calloc((size_t)j->file->count + 1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("names of arrays", (size_t)j->file->count);
+    for (int p = 0; p < j->namings->params; p++) {
+        const struct lk_pair *pair = &j->pairing->pair[p];
+        if (pair->array >= 0)
+            made[pair->array] = true;
+        if (pair->added >= 0)
+            made[pair->added] = true;
+    }
+    *used = made;
+    return LK_OK;
 }
 
 /* An array that no parameter takes and that has just the shape of one that is missing: most
  * likely it is that one under another name, not the head of another model. Of vectors too many
  * have one shape. NULL: none. */
-static const struct lk_array *find_twin(const struct lk_judgement *j,
+static const struct lk_array *find_twin(const struct lk_judgement *j, const bool *used,
                                         const struct lk_layout *layout)
 {
     for (int i = 0; i < j->file->count && layout->rank > 1; i++) {
         const struct lk_array *array = &j->file->arrays[i];
         if (array->rank == layout->rank && lk_layout_fits(layout, array->rank, array->shape) &&
-            !lk_array_is_aside(j->file, array) && !is_taken(j, i))
+            !lk_array_is_aside(j->file, array) && !used[i])
             return array;
     }
     return NULL;
 }
 
-static void find_missing(const struct lk_judgement *j, int p, int last, struct findings *f)
+static void find_missing(const struct lk_judgement *j, const bool *used, int p, int last,
+                         struct findings *f)
 {
     const struct lk_layout *layout = &j->pairing->pair[p].layout;
-    const struct lk_array *twin = find_twin(j, layout);
+    const struct lk_array *twin = find_twin(j, used, layout);
     const char *name = j->namings->param[p].name;
     char shape[128];
     if (p > last && j->may_lack_head && is_trained(j, p) && !twin)
@@ -118,7 +128,8 @@ static void find_missing(const struct lk_judgement *j, int p, int last, struct f
         add(&f->missing, "%s %s", name, shape_text(layout->rank, layout->shape, shape));
 }
 
-static void find_in_model(const struct lk_judgement *j, int last, struct findings *f)
+static void find_in_model(const struct lk_judgement *j, const bool *used, int last,
+                          struct findings *f)
 {
     char expected[128], found[128];
     for (int p = 0; p < j->namings->params; p++) {
@@ -127,7 +138,7 @@ static void find_in_model(const struct lk_judgement *j, int last, struct finding
         if (pair->is_initial)
             continue;
         if (pair->array < 0) {
-            find_missing(j, p, last, f);
+            find_missing(j, used, p, last, f);
         } else if (!pair->fits) {
             const struct lk_array *array = &j->file->arrays[pair->array];
             add(&f->misshapen, "'%.100s' is %s, for %s %s is expected", array->name,
@@ -193,20 +204,11 @@ static void list_unused(const struct lk_judgement *j, const int *counts, struct 
 
 /* Arrays that no parameter takes. Behind the last one that is taken they are the head of
  * another model, and outside of what all names have in front something else that was saved. */
-static enum lk_status find_in_file(const struct lk_judgement *j, int last, struct findings *f)
+static void find_in_file(const struct lk_judgement *j, const bool *used, int last,
+                         struct findings *f)
 {
     const char *prefix = j->pairing->prefix;
     int unused[LK_MOST_UNUSED] = {0};
-    bool *used = calloc((size_t)j->file->count + 1, sizeof *used);
-    if (!used)
-        return lk_fail_memory("names of arrays", (size_t)j->file->count);
-    for (int p = 0; p < j->namings->params; p++) {
-        const struct lk_pair *pair = &j->pairing->pair[p];
-        if (pair->array >= 0)
-            used[pair->array] = true;
-        if (pair->added >= 0)
-            used[pair->added] = true;
-    }
     for (int i = 0; i < j->file->count; i++) {
         const struct lk_array *array = &j->file->arrays[i];
         if (used[i] || lk_array_is_aside(j->file, array) || is_unused(j, array->name, unused))
@@ -218,9 +220,7 @@ static enum lk_status find_in_file(const struct lk_judgement *j, int last, struc
         add(is_fine ? &f->beside : &f->extra, "'%.100s' %s", array->name,
             shape_text(array->rank, array->shape, shape));
     }
-    free(used);
     list_unused(j, unused, f);
-    return LK_OK;
 }
 
 /* --- what is said ------------------------------------------------------------------------- */
@@ -335,10 +335,14 @@ enum lk_status lk_judge(const struct lk_judgement *j)
                          .beside.between = ", ",
                          .unused.between = "; "};
     int param, array;
+    bool *used = NULL;
+    enum lk_status status = LK_OK;
     LK_TRY(check_layers(j));
+    LK_TRY(find_used(j, &used));
     find_last(j, &param, &array);
-    find_in_model(j, param, &f);
-    enum lk_status status = find_in_file(j, array, &f);
+    find_in_model(j, used, param, &f);
+    find_in_file(j, used, array, &f);
+    free(used);
     const bool is_wrong = f.missing.count || f.misshapen.count || f.extra.count;
     if (status == LK_OK && j->pairing->fitting == 0)
         status = lk_fail(

@@ -35,6 +35,7 @@ enum lk_status lk_callbacks_create(const char *text, const struct lk_callback_si
     if (!made)
         return lk_fail_memory("callbacks", sizeof *made);
     made->site = *site;
+    lk_figures_set_expected(&made->own, site->model, site->has_accuracy, true);
     enum lk_status status = LK_OK;
     for (const char *at = normal; status == LK_OK && lk_called_next(&at, one);)
         status = add(made, one);

@@ -27,6 +27,7 @@ struct lk_callbacks {
     struct lk_epoch_sums sums;
     struct lk_epoch epoch;                         /* that was over last */
     struct lk_figures evaluated;                   /* since then */
+    struct lk_figures own;                         /* the names of the training's own figures */
     struct lk_figure added[LK_MOST_ADDED_FIGURES]; /* to the event that is seen */
     char names[LK_MOST_ADDED_FIGURES][LK_ADDED_NAME];
     int added_count;

@@ -63,13 +63,10 @@ struct lk_callback_rates *lk_callbacks_rates(struct lk_callbacks *callbacks)
 static bool is_own_figure(const struct lk_callbacks *callbacks, enum lk_event_kind kind,
                           const char *name)
 {
-    const struct lk_callback_site *site = &callbacks->site;
-    struct lk_figures expected = {0};
     char full[LK_FIGURE_NAME];
     double value;
     snprintf(full, sizeof full, "%s%s", kind == LK_EVENT_EVALUATION ? "val_" : "", name);
-    lk_figures_set_expected(&expected, site->model, site->has_accuracy, true);
-    return lk_figures_find(&expected, full, &value);
+    return lk_figures_find(&callbacks->own, full, &value);
 }
 
 enum lk_status lk_callback_add_figure(struct lk_callback_reply *reply, const char *name,

@@ -38,14 +38,13 @@ static enum lk_status find_kind(const char *name, const struct lk_callback_kind 
             return LK_OK;
         }
     const char *near = lk_nearest_name(name, name_at, NULL);
+    if (near)
+        return lk_fail(LK_E_ARGUMENT, "unknown callback '%s'; did you mean '%s'?", name, near);
     struct lk_text known = {0};
     for (int i = 0; kinds[i]; i++)
         lk_text_append(&known, "%s%s", i ? ", " : "; known are ", kinds[i]->name);
-    const enum lk_status status = lk_fail(LK_E_ARGUMENT, "unknown callback '%s'%s%s%s", name,
-                                          near          ? "; did you mean '"
-                                          : known.bytes ? known.bytes
-                                                        : "",
-                                          near ? near : "", near ? "'?" : "");
+    const enum lk_status status =
+        lk_fail(LK_E_ARGUMENT, "unknown callback '%s'%s", name, known.bytes ? known.bytes : "");
     free(known.bytes);
     return status;
 }
