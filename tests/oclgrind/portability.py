@@ -24,7 +24,8 @@ CLOVER = {"LP_CL": "1", "CLOVER_PLATFORM_VERSION_OVERRIDE": "1.2",
 INTEL = {"platform": "Intel(R) OpenCL"}
 # 16 KiB of local memory and work-groups of 64; the path is "" where layers cannot be had.
 SMALL = {"OPENCL_LAYERS": os.environ.get("LOCKSTEP_SMALL_LAYER", "")}
-# Of sums by sub-groups its compiler ends where memory that it has not set is not zero.
+# Compiling sums by sub-groups, Intel's compiler reads memory that it has freed. It dies each
+# time where malloc overwrites that (MALLOC_PERTURB_, set by meson), else one time in some ten.
 SUBGROUPS = {"LOCKSTEP_SUBGROUPS": "1", "MALLOC_PERTURB_": "0"}
 NO_SHUFFLES = {"LOCKSTEP_SUBGROUPS": "0"}
 PLACES = {
@@ -63,8 +64,14 @@ def use_intel(changes, folder):
 
 
 def call(program, part, changes):
+    """Once more, twice at most, where the driver's compiler died in a pass of its own."""
     env = {**os.environ, **changes}
-    return subprocess.run([program, part], env=env, capture_output=True, text=True)
+    for _ in range(3):
+        done = subprocess.run([program, part], env=env, capture_output=True, text=True)
+        if done.returncode >= 0 or 'Running pass "' not in done.stderr:
+            break
+        print(f"# the driver's compiler ended with signal {-done.returncode}")
+    return done
 
 
 def losses(program, changes, networks):
