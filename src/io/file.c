@@ -310,11 +310,11 @@ enum lk_status lk_file_append(const char *path, FILE **stream)
 {
     struct stat about;
     /* O_NONBLOCK: as for reading; a pipe without a reader is no file either. */
-    const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    const int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
     if (fd < 0 && errno != ENXIO)
         return lk_file_fail("append to", path);
     const bool is_file = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
-    FILE *opened = is_file ? fdopen(fd, "a") : NULL;
+    FILE *opened = is_file ? fdopen(fd, "a+") : NULL;
     if (opened) {
         *stream = opened;
         return LK_OK;

@@ -41,7 +41,7 @@ void lk_file_draft_discard(struct lk_file_draft *draft);
  * fails: LK_E_IO, also for a pipe, a device or a folder */
 LK_MUST_CHECK enum lk_status lk_file_open(const char *path, int *fd);
 
-/* Opens a file, or a new one, to add lines to its end. fails: as lk_file_open() */
+/* Opens a file, or a new one, to read it and to add lines to it. fails: as lk_file_open() */
 LK_MUST_CHECK enum lk_status lk_file_append(const char *path, FILE **stream);
 
 /* Renames `from` to `to` (same file system) and syncs the folder of `to`. `from` must already

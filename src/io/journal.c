@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "io/file.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,12 +16,13 @@ enum { MOST_WAITING = 1 << 26 };
 
 struct lk_journal {
     char *path;
+    int folder;    /* where it is, whatever that is called by now; -1: not known */
     FILE *file;    /* for its descriptor alone */
     int64_t bytes; /* of whole entries in the file */
     FILE *stream;  /* to `waiting` */
     char *waiting; /* what is to be written */
     size_t count;  /* of it, once the stream is flushed */
-    bool has_warned;
+    bool has_warned, is_replaced;
 };
 
 static enum lk_status open_stream(struct lk_journal *journal)
@@ -44,12 +46,27 @@ static enum lk_status cut(struct lk_journal *journal, int64_t bytes)
                : lk_file_fail("cut", journal->path);
 }
 
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void open_folder(struct lk_journal *journal)
+{
+    char *folder = strndup(journal->path, (size_t)(name_of(journal->path) - journal->path));
+    if (folder)
+        journal->folder = open(*folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(folder);
+}
+
 static enum lk_status begin(struct lk_journal *journal, const char *path, int64_t bytes)
 {
     journal->path = strdup(path);
     if (!journal->path)
         return lk_fail_memory(path, strlen(path));
     LK_TRY(lk_file_append(path, &journal->file));
+    open_folder(journal);
     LK_TRY(cut(journal, bytes));
     return open_stream(journal);
 }
@@ -59,6 +76,7 @@ enum lk_status lk_journal_open(const char *path, int64_t bytes, struct lk_journa
     struct lk_journal *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory(path, sizeof *made);
+    made->folder = -1;
     const enum lk_status status = begin(made, path, bytes);
     if (status != LK_OK) {
         lk_journal_close(made);
@@ -130,6 +148,45 @@ enum lk_status lk_journal_try(struct lk_journal *journal)
     return LK_OK;
 }
 
+static bool copy(int from, int to, int64_t bytes)
+{
+    char block[1 << 16];
+    for (int64_t at = 0; at < bytes;) {
+        const int64_t left = bytes - at;
+        const ssize_t count =
+            pread(from, block, left < (int64_t)sizeof block ? (size_t)left : sizeof block, at);
+        if (count <= 0 || write(to, block, (size_t)count) != count)
+            return false;
+        at += count;
+    }
+    return true;
+}
+
+/* The descriptor keeps its number: another thread may bring the file to disk meanwhile. */
+void lk_journal_find(struct lk_journal *journal)
+{
+    struct stat about;
+    const int fd = fileno(journal->file);
+    if (fstat(fd, &about) != 0 || about.st_nlink > 0)
+        return;
+    const char *name = name_of(journal->path);
+    const int again =
+        openat(journal->folder, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (again < 0 && errno == EEXIST && !journal->is_replaced)
+        lk_log(LK_LOG_WARNING,
+               "'%s' was removed, and another file is there now: it is left as it is",
+               journal->path);
+    journal->is_replaced |= again < 0 && errno == EEXIST;
+    if (again < 0)
+        return;
+    if (copy(fd, again, journal->bytes) && dup2(again, fd) >= 0 &&
+        fcntl(fd, F_SETFD, FD_CLOEXEC) == 0)
+        lk_log(LK_LOG_WARNING, "'%s' was removed: it is written again, whole", journal->path);
+    else
+        unlinkat(journal->folder, name, 0);
+    close(again);
+}
+
 enum lk_status lk_journal_sync(const struct lk_journal *journal)
 {
     return fsync(fileno(journal->file)) == 0 ? LK_OK : lk_file_fail("sync", journal->path);
@@ -145,6 +202,8 @@ void lk_journal_close(struct lk_journal *journal)
         fclose(journal->stream);
     if (journal->file)
         fclose(journal->file);
+    if (journal->folder >= 0)
+        close(journal->folder);
     free(journal->waiting);
     free(journal->path);
     free(journal);

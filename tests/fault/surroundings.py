@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 
 import program
 from program import DATA, PROGRAM, ProgramTest
@@ -54,6 +55,17 @@ class Surroundings(ProgramTest):
         self.assertTrue(os.path.exists(
             self.path('moved/checkpoints/step-00000400.safetensors')))
 
+    def test_moved_and_told(self):
+        """What people read at the end names the place where it is now."""
+        running = self.start('--epochs', '1000', '--steps', '400', '--log-format', 'text')
+        while not os.path.exists(self.path('run/checkpoints/step-00000008.safetensors')):
+            self.assertIsNone(running.poll())
+            time.sleep(0.01)
+        os.rename(self.path('run'), self.path('moved'))
+        said = running.stdout.read()
+        self.assertEqual(running.wait(60), 0, running.stderr.read())
+        self.assertRegex(said, r'run +/.*/moved\n')
+
     def test_removed(self):
         running = self.start('--epochs', '1000', '--steps', '400')
         self.until(running, 'checkpoint')
@@ -70,6 +82,26 @@ class Surroundings(ProgramTest):
     def bits_of_410(self):
         self.train('--run', 'more', '--epochs', '1000', '--steps', '410')
         return self.sha256('more')
+
+    def test_files_removed(self):
+        """Its files alone, not the directory: they are whole again with the next checkpoint."""
+        running = self.start('--epochs', '1000', '--steps', '400', '--callback', 'tensorboard')
+        self.until(running, 'checkpoint')
+        running.send_signal(signal.SIGSTOP)
+        events = 'run/tensorboard/train/events.out.tfevents.0.lockstep'
+        gone = {}
+        for name in 'run/metrics.jsonl', 'run/log.csv', events:
+            with open(self.path(name), 'rb') as file:
+                gone[name] = file.read()
+            os.remove(self.path(name))
+        running.send_signal(signal.SIGCONT)
+        said = self.end(running)
+        for name, before in gone.items():
+            self.assertIn(f"'{name}' was removed: it is written again, whole", said)
+            with open(self.path(name), 'rb') as file:
+                self.assertEqual(file.read(len(before)), before)
+        self.assertEqual([e['step'] for e in self.events('run', 'step')], [*range(1, 401)])
+        self.assertEqual(self.sha256('run'), self.whole('400'))
 
     def test_another_one_is_there(self):
         running = self.start('--epochs', '1000', '--steps', '400')

@@ -57,6 +57,45 @@ static void grows_behind_what_was_there(void **state)
     lk_journal_close(NULL);
 }
 
+static void is_written_again_where_it_was_removed(void **state)
+{
+    (void)state;
+    struct lk_journal *journal = NULL;
+    const char *path = scratch_path("grow.txt");
+    ok(lk_journal_open(path, 0, &journal));
+    fputs("one\n", lk_journal_stream(journal));
+    ok(lk_journal_write(journal));
+    warned = 0;
+    lk_log_set(count_warning, NULL);
+    lk_journal_find(journal);
+    assert_int_equal(warned, 0);
+    unlink(path);
+    fputs("two\n", lk_journal_stream(journal));
+    ok(lk_journal_write(journal));
+    lk_journal_find(journal);
+    assert_int_equal(warned, 1);
+    expect(path, "one\ntwo\n");
+    fputs("three\n", lk_journal_stream(journal));
+    ok(lk_journal_write(journal));
+    ok(lk_journal_sync(journal));
+    expect(path, "one\ntwo\nthree\n");
+
+    unlink(path); /* somebody's own file is in its place: said once */
+    scratch_put(path, "mine", 4);
+    fputs("four\n", lk_journal_stream(journal));
+    ok(lk_journal_write(journal));
+    lk_journal_find(journal);
+    lk_journal_find(journal);
+    assert_int_equal(warned, 2);
+    expect(path, "mine");
+    unlink(path);
+    lk_journal_find(journal);
+    lk_log_set(NULL, NULL);
+    lk_journal_close(journal);
+    expect(path, "one\ntwo\nthree\nfour\n");
+    unlink(path);
+}
+
 static void refuses_what_is_no_file(void **state)
 {
     (void)state;
@@ -117,6 +156,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grows_behind_what_was_there),
+        cmocka_unit_test(is_written_again_where_it_was_removed),
         cmocka_unit_test(refuses_what_is_no_file),
         cmocka_unit_test(waits_for_room),
     };

@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static const struct option options[] = {
     {"data", "SPEC", "training data: folder:DIR, tfrecord:GLOB, fashion-mnist, ..."},
@@ -76,6 +75,7 @@ struct watch {
     char found[512], outputs[4096]; /* of the last validation, as it is printed */
     bool has_validation;
     char hash[80];
+    char run[1024]; /* where checkpoints go: it may have been moved; "": none was written */
     int64_t updates, stale[256]; /* mode async: how many missed so many others */
     bool is_async;
     double loss_scale; /* precision mixed; else 0 */
@@ -103,6 +103,15 @@ static void keep_evaluation(struct watch *watch, const struct lk_evaluation *fou
     }
 }
 
+/* The run directory of a checkpoint, DIR/checkpoints/NAME. */
+static void keep_run(struct watch *watch, const char *file)
+{
+    int length = (int)strlen(file);
+    for (int parts = 0; parts < 2 && length > 0;)
+        parts += file[--length] == '/';
+    snprintf(watch->run, sizeof watch->run, "%.*s", length, file);
+}
+
 static void watch_event(void *context, const struct lk_event *event)
 {
     struct watch *watch = context;
@@ -119,8 +128,10 @@ static void watch_event(void *context, const struct lk_event *event)
         watch->has_validation = true;
         keep_evaluation(watch, event->evaluation);
         break;
-    case LK_EVENT_START:
     case LK_EVENT_CHECKPOINT:
+        keep_run(watch, event->file);
+        break;
+    case LK_EVENT_START:
     case LK_EVENT_DEVICES:
     case LK_EVENT_SETTINGS:
     case LK_EVENT_CALLBACK:
@@ -182,21 +193,21 @@ static void print_summary(const struct watch *watch, const char *run)
  * peace, since mpirun would kill it for a status of theirs before it has spoken. */
 static int tell(const struct watch *watch, enum lk_status status, const char *run)
 {
+    const char *now = *watch->run ? watch->run : run;
     if (!is_first)
         return DONE;
     if (status != LK_OK) {
         const int result = failed(status);
-        if (status == LK_E_INTERRUPTED && *run && access(run, F_OK) != 0)
-            say("'%s' was moved, a checkpoint is where it is now; the same command goes on "
-                "from "
-                "there with that as its --run",
-                run);
+        if (status == LK_E_INTERRUPTED && strcmp(now, run) != 0)
+            say("'%s' was moved: a checkpoint is in '%s'; the same command goes on from there "
+                "with that as its --run",
+                run, now);
         else if (status == LK_E_INTERRUPTED && *run)
             say("a checkpoint is in '%s'; the same command goes on from there", run);
         return result;
     }
     if (!watch->as_json)
-        print_summary(watch, run);
+        print_summary(watch, now);
     return DONE;
 }
 

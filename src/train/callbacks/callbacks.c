@@ -21,8 +21,10 @@ static enum lk_status add(struct lk_callbacks *callbacks, const char *text)
     if (kind->needs_run && !*callbacks->site.run)
         return lk_fail(LK_E_ARGUMENT, "callback '%s' needs a run directory: --run DIR would do",
                        kind->name);
-    const enum lk_status status =
+    enum lk_status status =
         kind->check ? kind->check(called->options, &callbacks->site) : LK_OK;
+    if (status == LK_OK)
+        status = lk_called_check_path(called, callbacks->list, callbacks->count - 1);
     return status == LK_OK ? LK_OK : lk_fail_within(status, "callback '%s'", kind->name);
 }
 

@@ -27,6 +27,7 @@ struct lk_callback_kind {
     const char *name;
     const struct lk_option *options, *state; /* state NULL: it has none */
     size_t options_bytes, state_bytes;
+    const char *path;   /* the option that names a file or folder, which is its alone */
     bool needs_run;     /* a run directory */
     bool sees_gradient; /* at its pauses */
     bool sees_saves;    /* wants a pause before each checkpoint */
@@ -99,9 +100,10 @@ enum { LK_CALLED_PATH = 1024 };
 LK_MUST_CHECK enum lk_status lk_called_path(const char *run, const char *path,
                                             char full[LK_CALLED_PATH]);
 
-/* Refuses a path that is a run's own file or folder: config.yaml, metrics.jsonl, ... option:
- * what the path is of. fails: LK_E_ARGUMENT, also for "" */
-LK_MUST_CHECK enum lk_status lk_called_check_path(const char *option, const char *path);
+/* Refuses a path that is a run's own file or folder (config.yaml, metrics.jsonl, ...), or that
+ * of one of the `count` callbacks before it. fails: LK_E_ARGUMENT, also for "" */
+LK_MUST_CHECK enum lk_status lk_called_check_path(const struct lk_called *called,
+                                                  const struct lk_called *before, int count);
 
 /* A file of a run that grows. {0} is none. */
 struct lk_log_file {

@@ -34,26 +34,52 @@ enum lk_status lk_called_path(const char *run, const char *path, char full[LK_CA
     return LK_OK;
 }
 
-enum lk_status lk_called_check_path(const char *option, const char *path)
+/* Behind "./", which changes nothing. */
+static const char *plain(const char *path)
 {
-    static const char *const own[] = {"checkpoints", "config", "env.json", "metrics.jsonl",
-                                      "profile"};
-    const char *name = path;
-    while (strncmp(name, "./", 2) == 0)
-        name += 2;
-    bool is_own = false;
-    for (int i = 0; i < LK_COUNT(own); i++) {
-        const size_t length = strlen(own[i]);
-        is_own |= strncmp(name, own[i], length) == 0 &&
-                  (name[length] == '\0' || name[length] == '/' ||
-                   (name[length] == '.' && !strchr(own[i], '.')));
+    while (strncmp(path, "./", 2) == 0)
+        path += 2;
+    return path;
+}
+
+static bool is_of_run(const char *name)
+{
+    static const char *const own[] = {"", "checkpoints", "env.json", "metrics.jsonl"};
+    const size_t length = strcspn(name, "/");
+    for (int i = 0; i < LK_COUNT(own); i++)
+        if (strlen(own[i]) == length && memcmp(name, own[i], length) == 0)
+            return true;
+    return strncmp(name, "config.", 7) == 0;
+}
+
+/* NULL: it names no file. */
+static const char *path_of(const struct lk_called *called)
+{
+    const struct lk_option *option = called->kind->options;
+    if (!called->kind->path)
+        return NULL;
+    while (strcmp(option->name, called->kind->path) != 0)
+        option++;
+    return (const char *)called->options + option->offset;
+}
+
+enum lk_status lk_called_check_path(const struct lk_called *called,
+                                    const struct lk_called *before, int count)
+{
+    const char *option = called->kind->path, *path = path_of(called);
+    if (path && *path != '/' && is_of_run(plain(path)))
+        return lk_fail(LK_E_ARGUMENT,
+                       "option '%s': '%s' is of the run itself; another name is expected",
+                       option, path);
+    for (int i = 0; i < count && path; i++) {
+        const char *other = path_of(&before[i]);
+        if (other && strcmp(plain(other), plain(path)) == 0)
+            return lk_fail(LK_E_ARGUMENT,
+                           "option '%s': '%s' is that of callback '%s' too; another name is "
+                           "expected",
+                           option, path, before[i].kind->name);
     }
-    if (*name && !is_own)
-        return LK_OK;
-    return lk_fail(LK_E_ARGUMENT,
-                   *name ? "option '%s': '%s' is of the run itself; another name is expected"
-                         : "option '%s': a name is expected, found '%s'",
-                   option, path);
+    return LK_OK;
 }
 
 enum lk_status lk_log_file_open(struct lk_log_file *log, const char *run, const char *path,
@@ -78,6 +104,7 @@ enum lk_status lk_log_file_flush(struct lk_log_file *log, bool is_last, int64_t 
 {
     if (!log->journal)
         return LK_OK;
+    lk_journal_find(log->journal);
     const enum lk_status status =
         is_last ? lk_journal_write(log->journal) : lk_journal_try(log->journal);
     *bytes = lk_journal_bytes(log->journal);

@@ -226,25 +226,13 @@ static const struct lk_option file_table[] = {
     {0},
 };
 
-static enum lk_status check_stop_file(const void *options, const struct lk_callback_site *site)
-{
-    const struct file_options *o = options;
-    (void)site;
-    return lk_called_check_path("file", o->file);
-}
-
-static enum lk_status find_stop_file(const struct lk_called *called, char path[LK_CALLED_PATH])
-{
-    const struct file_options *o = called->options;
-    return lk_called_path(called->site->run, o->file, path);
-}
-
 /* Else a run that goes on would stop at once. */
 static enum lk_status refuse_file(struct lk_called *called, int64_t step)
 {
+    const struct file_options *o = called->options;
     char path[LK_CALLED_PATH];
     (void)step;
-    LK_TRY(find_stop_file(called, path));
+    LK_TRY(lk_called_path(called->site->run, o->file, path));
     return lk_file_exists(path)
                ? lk_fail(LK_E_ARGUMENT, "file '%s' is there; remove it to train on", path)
                : LK_OK;
@@ -253,9 +241,10 @@ static enum lk_status refuse_file(struct lk_called *called, int64_t step)
 static enum lk_status see_file(struct lk_called *called, const struct lk_event *event,
                                struct lk_callback_wish *wish)
 {
+    const struct file_options *o = called->options;
     char path[LK_CALLED_PATH];
     (void)event;
-    LK_TRY(find_stop_file(called, path));
+    LK_TRY(lk_called_path(called->site->run, o->file, path));
     if (lk_file_exists(path))
         lk_wish_stop(wish, LK_CALLBACK_INTERRUPTS, "stop_file: '%.300s' is there", path);
     return LK_OK;
@@ -265,7 +254,7 @@ const struct lk_callback_kind lk_stop_file = {
     .name = "stop_file",
     .options = file_table,
     .options_bytes = sizeof(struct file_options),
-    .check = check_stop_file,
+    .path = "file",
     .open = refuse_file,
     .see_step = see_file,
 };

@@ -313,6 +313,7 @@ const struct lk_callback_kind lk_tensorboard = {
     .state_bytes = sizeof(struct state),
     .needs_run = true,
     .sees_gradient = true,
+    .path = "folder",
     .open = begin,
     .see_step = see_step,
     .see_evaluation = see_evaluation,

@@ -146,8 +146,13 @@ enum lk_status lk_run_folder_find(struct lk_run_folder *folder, bool *is_new)
 {
     char now[512];
     *is_new = false;
-    if (!folder->path[0] || is_held_one(folder, folder->path))
+    if (!folder->path[0])
         return LK_OK;
+    if (is_held_one(folder, folder->path)) {
+        if (folder->journal)
+            lk_journal_find(folder->journal);
+        return LK_OK;
+    }
     if (find_name(folder, now)) {
         lk_log(LK_LOG_WARNING, "run directory '%s' was moved to '%s' and is used there",
                folder->path, now);
