@@ -42,6 +42,24 @@ class Computes(ImportTest):
         for name in 'sequential', 'functional', 'nested', 'decoder', 'arranged', 'bounded':
             self.compare(MODELS, name, '.safetensors', name)
 
+    def test_weights_by_the_names_of_keras(self):
+        """What an import has taken in the order of the configuration is found by names alone,
+        in separable convolutions and behind functions of their own too."""
+        for name in 'sequential', 'functional', 'arranged':
+            weights = f'{MODELS}/{name}.safetensors'
+            self.run_program('import', weights, '-o', name)
+            os.remove(self.path(name + '/weights.safetensors'))
+            self.compute_recorded(name, f'{MODELS}/{name}', 1e-5, '--force', '--weights',
+                                  weights)
+
+    def test_a_layer_without_one_of_its_arrays(self):
+        """Keras 3 numbers them: which one is missing is not to be known."""
+        weights = f'{MODELS}/decoder.safetensors'  # a batch norm without gamma
+        self.run_program('import', weights, '-o', 'net')
+        self.refused(3, ['missing from it: batch_normalization.gamma [60], '
+                         'batch_normalization.beta [60]'], 'run', 'net', '--input',
+                     f'{MODELS}/decoder.x0.npy', '--output', 'o', '--weights', weights)
+
     def compare_file(self, name, ending):
         """Of a format that needs a library."""
         archive = os.path.join(MODELS, name + ending)
@@ -61,10 +79,15 @@ class Computes(ImportTest):
     def test_what_keras_makes_now(self):
         subprocess.run([sys.executable, os.path.join(MODELS, 'make.py'), self.folder],
                        check=True)
+        # a convolution in groups of one channel, a norm without gamma, a norm that is two here
+        by_hand = 'nested', 'decoder', 'bounded'
         for name in ('sequential', 'functional', 'nested', 'decoder', 'arranged', 'bounded',
                      'towers'):
             self.compare(self.folder, name, '.keras', name)
             self.compare(self.folder, name, '.h5', name)
+            for ending in ('.keras', '.h5') if name not in by_hand else ():
+                self.compute_recorded(name, f'{self.folder}/{name}', 1e-5, '--force',
+                                      '--weights', f'{self.folder}/{name}{ending}')
 
 
 class Text(ImportTest):

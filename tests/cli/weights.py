@@ -232,13 +232,21 @@ class WhatFits(WeightsTest):
         self.refused(3, 'head.weight', 'eval', 'net.yaml', '--weights', 'w', '--data', DATA)
 
     def test_a_head_of_another_name(self):
-        """Of the very shape of ours: no other head, but ours by another name."""
-        self.put_weights('w', head__weight=None, head__bias=None,
-                         zz__fc__weight=self.arrays['head.weight'],
-                         zz__fc__bias=self.arrays['head.bias'])
-        self.refuses(["missing from it: head.weight [10, 968], perhaps 'zz.fc.weight'",
-                      "'train' and 'eval' take what fits with --skip-mismatch"],
-                     '--weights', 'w')
+        """Of the very shape of ours, and nothing else is left over: it is ours."""
+        expected = self.after_a_step('plain', '--weights', 'torch.safetensors')[0]
+        other = {'head__weight': None, 'head__bias': None,
+                 'zz__fc__weight': self.arrays['head.weight'],
+                 'zz__fc__bias': self.arrays['head.bias']}
+        self.put_weights('w', **other)
+        found, said = self.after_a_step('renamed', '--weights', 'w')
+        self.assertEqual(found, expected)
+        self.assertIn('9 of 9 parameters, by the names of pytorch, 2 of them in order, by '
+                      'shape\nlockstep:   head.weight <- zz.fc.weight [10, 968]', said)
+        missing = ["missing from it: head.weight [10, 968], perhaps 'zz.fc.weight'",
+                   "'train' and 'eval' take what fits with --skip-mismatch"]
+        self.refuses(missing, '--weights', 'w,by=name')
+        self.put_weights('w', zz__more=vector(3), **other)  # and something else is
+        self.refuses(missing, '--weights', 'w')
         said = self.after_a_step('new', '--weights', 'w', '--skip-mismatch')[1]
         self.assertIn('head.weight', said)
 
@@ -289,6 +297,72 @@ class WhatFits(WeightsTest):
                      'w', '--init-from', 'base')
         self.refused(2, 'is for --weights', 'train', 'net.yaml', '--data', DATA,
                      '--skip-mismatch')
+
+
+TOWERS = """name: towers
+input: [28, 28, 1]
+layers:
+  - {name: a, conv2d: {filters: 2, kernel: 3, stride: 2}}
+  - {name: b, conv2d: {filters: 2, kernel: 3, stride: 2}}
+  - {name: mid, conv2d: {filters: 2, kernel: 1}}
+  - {name: c, conv2d: {filters: 2, kernel: 3}}
+  - {name: d, conv2d: {filters: 2, kernel: 3}}
+  - flatten
+  - {name: head, dense: {units: 10}}
+  - softmax
+"""
+TOWERS_SHAPES = {'a': [3, 3, 1, 2], 'b': [3, 3, 2, 2], 'mid': [1, 1, 2, 2], 'c': [3, 3, 2, 2],
+                 'd': [3, 3, 2, 2], 'head': [8, 10]}
+
+
+class Nested(ProgramTest):
+    """Models within models, as Keras 3 names their arrays. Each array has one value."""
+
+    def put_towers(self, names):
+        arrays = {}
+        for value, (layer, shape) in enumerate(TOWERS_SHAPES.items()):
+            path = f'layers/{names[layer]}/vars/'
+            count = shape[0] * shape[1] * (shape[2] * shape[3] if len(shape) == 4 else 1)
+            arrays[path + '0'] = ('F32', shape, vector(count, value)[2])
+            arrays[path + '1'] = vector(shape[-1], value + 0.5)
+        self.put('net.yaml', TOWERS)
+        write_safetensors(self.path('w'), dict(sorted(arrays.items())))
+        return ['train', 'net.yaml', '--data', DATA, '--weights', 'w', '--steps', '1', '--run',
+                'r', '--batch-size', '32']
+
+    def expect_all(self, arguments):
+        """A step of Adam moves no value by more than its rate, 0.001."""
+        said = self.run_program(*arguments).stderr
+        self.assertIn('12 of 12 parameters, by the names of keras-3', said)
+        self.run_program('export', 'r', '-o', 'out', '--format', 'safetensors')
+        arrays = read_safetensors(self.path('out'))[0]
+        for value, layer in enumerate(TOWERS_SHAPES):
+            for i, part in enumerate(('weight', 'bias')):
+                for x in floats(arrays[f'{layer}.{part}'][2]):
+                    self.assertAlmostEqual(x, value + i / 2, delta=0.01)
+        return said
+
+    def test_each_model_counts_by_itself(self):
+        said = self.expect_all(self.put_towers(
+            {'a': 'sequential/layers/conv2d', 'b': 'sequential/layers/conv2d_1',
+             'mid': 'conv2d', 'c': 'sequential_1/layers/conv2d',
+             'd': 'sequential_1/layers/conv2d_1', 'head': 'dense'}))
+        self.assertNotIn('by shape', said)
+
+    def test_models_beside_one_another(self):
+        """The first layers of both could be either's: taken in order, which is said."""
+        said = self.expect_all(self.put_towers(
+            {'a': 'conv2d', 'b': 'sequential/layers/conv2d', 'mid': 'conv2d_1',
+             'c': 'sequential_1/layers/conv2d', 'd': 'sequential_1/layers/conv2d_1',
+             'head': 'dense'}))
+        self.assertIn('2 of them in order, by shape', said)
+        self.assertIn('  b.weight <- layers/sequential/layers/conv2d/vars/0 [3, 3, 2, 2]', said)
+
+    def test_nothing_decides(self):
+        """The second layer could be of the outer model or of the inner one."""
+        self.refused(3, ['does not fit', 'missing from it: '], *self.put_towers(
+            {'a': 'conv2d', 'b': 'conv2d_1', 'mid': 'conv2d_2', 'd': 'conv2d_3',
+             'c': 'sequential/layers/conv2d', 'head': 'dense'}))
 
 
 class GoingOn(WeightsTest):

@@ -1,5 +1,5 @@
 /* Layouts of other programs: which element of their arrays becomes which of ours. */
-#include "model/foreign/layout.h"
+#include "model/naming/layout.h"
 
 #include "rig.h"
 

@@ -2,7 +2,7 @@
  * all parameters. zoo.py has recorded them and tells how numbers are drawn. */
 #include "device/device.h"
 #include "graph/replica.h"
-#include "model/foreign/names.h"
+#include "model/naming/names.h"
 #include "ok.h"
 #include "skip.h"
 #include "tensor/tensor.h"

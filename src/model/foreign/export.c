@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "io/arrays/hdf5_write.h"
 #include "io/file.h"
-#include "model/foreign/names.h"
+#include "model/naming/names.h"
 #include "model/foreign/stored.h"
 #include <stdio.h>
 #include <stdlib.h>

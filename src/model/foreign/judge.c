@@ -259,13 +259,14 @@ static enum lk_status refuse(const struct lk_judgement *j, struct findings *f)
                    *extra ? "the model has no " : "", extra);
 }
 
+/* Where names do not tell what went where. */
 static void print_table(const struct lk_judgement *j)
 {
     char shape[128];
     for (int p = 0; p < j->namings->params; p++) {
         const struct lk_pair *pair = &j->pairing->pair[p];
         const struct lk_foreign_param *param = &j->namings->param[p];
-        if (pair->fits)
+        if (pair->fits && (!j->pairing->naming || pair->by_shape))
             lk_log(LK_LOG_INFO, "  %s <- %s %s", param->name, j->file->arrays[pair->array].name,
                    shape_text(j->file->arrays[pair->array].rank,
                               j->file->arrays[pair->array].shape, shape));
@@ -284,15 +285,17 @@ static void print_skipped(struct findings *f)
 
 static void print(const struct lk_judgement *j, struct findings *f)
 {
-    char names[128];
+    char names[128], shaped[64] = "";
     const struct lk_naming *naming = j->pairing->naming;
     const char *head = finish(&f->head), *beside = finish(&f->beside);
     const char *extra = finish(&f->extra), *unused = finish(&f->unused);
     print_names(j, names);
-    lk_log(LK_LOG_INFO, "weights of '%s': %d of %d parameters, %s", j->path,
-           j->pairing->fitting, expected_count(j), names);
-    if (!naming)
-        print_table(j);
+    if (j->pairing->by_shape > 0)
+        snprintf(shaped, sizeof shaped, ", %d of them in order, by shape",
+                 j->pairing->by_shape);
+    lk_log(LK_LOG_INFO, "weights of '%s': %d of %d parameters, %s%s", j->path,
+           j->pairing->fitting, expected_count(j), names, shaped);
+    print_table(j);
     if (naming && naming->differs)
         lk_log(LK_LOG_WARNING, "%s", naming->differs);
     print_skipped(f);

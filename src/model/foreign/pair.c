@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "model/checkpoint/checkpoint.h"
+#include "model/foreign/nested.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +125,7 @@ static enum lk_status describe(struct lk_namings *namings, enum lk_layout_kind k
     *pairs = memory;
     for (int p = 0; p < namings->params; p++) {
         const struct lk_foreign_param *param = &namings->param[p];
-        (*pairs)[p].array = (*pairs)[p].added = -1;
+        (*pairs)[p] = (struct lk_pair){.array = -1, .added = -1};
         LK_TRY(lk_layout_describe(param->node, param->index, kind, &namings->arena,
                                   &(*pairs)[p].layout));
     }
@@ -173,6 +174,37 @@ static int find_spelled(const struct index *index, const char *prefix,
     return array;
 }
 
+/* The only array whose name ends in "/NAME"; -1: there is none, or several. */
+static int find_ending(const struct index *index, const char *name)
+{
+    const size_t bytes = strlen(name);
+    int found = -1;
+    for (int i = 0; i < index->count; i++) {
+        const struct name *there = &index->names[i];
+        if (!ends_with(there->text, there->length, name) || there->length <= bytes ||
+            there->text[there->length - bytes - 1] != '/')
+            continue;
+        if (found >= 0)
+            return -1;
+        found = there->array;
+    }
+    return found;
+}
+
+/* The array of parameter p behind the prefix, or without it: a layer beside a model that others
+ * have as a part. Files of Keras 2 name models in models, and a layer is of any. */
+static int find_within(const struct index *index, const struct lk_naming *naming,
+                       const char *prefix, const char *const names[LK_MOST_SPELLINGS])
+{
+    int array = find_spelled(index, prefix, names);
+    if (array < 0 && *prefix)
+        array = find_spelled(index, "", names);
+    for (int i = 0; i < LK_MOST_SPELLINGS && array < 0; i++)
+        if (names[i] && naming->style == LK_NAMING_KERAS)
+            array = find_ending(index, names[i]);
+    return array;
+}
+
 static bool finds_any(const struct index *index, const struct lk_namings *namings,
                       const struct lk_naming *naming, const char *prefix)
 {
@@ -189,6 +221,41 @@ static void mark_initial(const struct lk_namings *namings, const struct lk_namin
         pairing->pair[p].is_initial = !naming->names[p][0];
 }
 
+/* Keras 3 counts the arrays of a layer too: where one is missing, those of the same shape may
+ * be other ones than their numbers say, as in a batch norm without gamma. Then none of them is
+ * taken. */
+static void drop_doubtful(const struct lk_namings *namings, struct lk_pairing *pairing)
+{
+    for (int p = 0; p < namings->params; p++) {
+        const struct lk_layout *missing = &pairing->pair[p].layout;
+        if (pairing->pair[p].array >= 0 || pairing->pair[p].is_initial)
+            continue;
+        for (int q = 0; q < namings->params; q++) {
+            struct lk_pair *pair = &pairing->pair[q];
+            if (pair->array < 0 || namings->param[q].node != namings->param[p].node ||
+                pair->layout.rank != missing->rank ||
+                lk_layout_count(&pair->layout) != lk_layout_count(missing))
+                continue;
+            pairing->paired--;
+            pairing->fitting -= pair->fits;
+            pair->array = -1;
+            pair->fits = false;
+        }
+    }
+}
+
+static enum lk_status pair_nested(const struct index *index, struct lk_namings *namings,
+                                  const struct lk_naming *naming, struct lk_pairing *best)
+{
+    struct lk_pairing made = {.naming = naming};
+    LK_TRY(describe(namings, naming->layout, &made.pair));
+    mark_initial(namings, naming, &made);
+    LK_TRY(lk_pair_nested(index->file, namings, naming, &made));
+    if (is_better(&made, best))
+        *best = made;
+    return LK_OK;
+}
+
 static enum lk_status pair_by_name(const struct index *index, struct lk_namings *namings,
                                    const struct lk_naming *naming, struct lk_pairing *best)
 {
@@ -202,17 +269,20 @@ static enum lk_status pair_by_name(const struct index *index, struct lk_namings 
         LK_TRY(describe(namings, naming->layout, &made.pair));
         mark_initial(namings, naming, &made);
         for (int p = 0; p < namings->params; p++) {
-            const int array = find_spelled(index, made.prefix, naming->names[p]);
+            const int array = find_within(index, naming, made.prefix, naming->names[p]);
             if (array < 0)
                 continue;
             set_pair(&made, p, index->file, array);
             set_added(&made, p, index->file,
-                      find_spelled(index, made.prefix, naming->added[p]));
+                      find_within(index, naming, made.prefix, naming->added[p]));
         }
+        if (naming->style == LK_NAMING_KERAS_3)
+            drop_doubtful(namings, &made);
         if (is_better(&made, best))
             *best = made;
     }
-    return LK_OK;
+    return naming->style == LK_NAMING_KERAS_3 ? pair_nested(index, namings, naming, best)
+                                              : LK_OK;
 }
 
 /* Our own names say how the numbers lie only in files that PyTorch did not write: the same
@@ -296,6 +366,72 @@ static enum lk_status pair_orders(const struct lk_arrays *file, struct lk_naming
     return pair_in_order(file, namings, LK_LAYOUT_KERAS, best);
 }
 
+/* --- what names leave over ---------------------------------------------------------------- */
+
+/* left[array]: whether no parameter takes it; to be freed. */
+static enum lk_status list_left(const struct lk_arrays *file, const struct lk_namings *namings,
+                                const struct lk_pairing *pairing, bool **left)
+{
+    *left = malloc((size_t)file->count + 1);
+    if (!*left)
+        return lk_fail_memory("names of arrays", (size_t)file->count);
+    for (int i = 0; i < file->count; i++)
+        (*left)[i] = !lk_array_is_aside(file, &file->arrays[i]);
+    for (int p = 0; p < namings->params; p++) {
+        const struct lk_pair *pair = &pairing->pair[p];
+        if (pair->array >= 0)
+            (*left)[pair->array] = false;
+        if (pair->added >= 0)
+            (*left)[pair->added] = false;
+    }
+    return LK_OK;
+}
+
+/* The array to each parameter that has none, in order; false: not each fits, or arrays are left
+ * over. The order of layers in files of Keras 3 is that of the alphabet, which tells nothing:
+ * of those one layer alone may be left. */
+static bool match_left(const struct lk_arrays *file, const struct lk_namings *namings,
+                       struct lk_pairing *pairing, const bool *left)
+{
+    int at = 0;
+    for (int i = 0; i < namings->params; i++) {
+        const int p = pairing->naming->order[i];
+        const struct lk_pair *pair = &pairing->pair[p];
+        if (pair->array >= 0 || pair->is_initial)
+            continue;
+        while (at < file->count && !left[at])
+            at++;
+        if (at == file->count ||
+            !lk_layout_fits(&pair->layout, file->arrays[at].rank, file->arrays[at].shape))
+            return false;
+        set_pair(pairing, p, file, at++);
+        pairing->pair[p].by_shape = true;
+        pairing->by_shape++;
+    }
+    while (at < file->count && !left[at])
+        at++;
+    return at == file->count;
+}
+
+/* Completes what was paired by names, where all of it fits. Names of Keras 3 count: where some
+ * are missing, others may be those of other layers. */
+static enum lk_status complete(const struct lk_arrays *file, struct lk_namings *namings,
+                               struct lk_pairing *pairing)
+{
+    struct lk_pairing whole = *pairing;
+    bool *left = NULL;
+    if (!pairing->naming || pairing->naming->style == LK_NAMING_KERAS_3 ||
+        pairing->fitting < pairing->paired)
+        return LK_OK;
+    LK_TRY(describe(namings, pairing->naming->layout, &whole.pair));
+    memcpy(whole.pair, pairing->pair, (size_t)namings->params * sizeof *whole.pair);
+    LK_TRY(list_left(file, namings, pairing, &left));
+    if (match_left(file, namings, &whole, left))
+        *pairing = whole;
+    free(left);
+    return LK_OK;
+}
+
 /* Names fit where they find half of the model, or half of the file. */
 static bool names_fit(const struct lk_pairing *p, const struct index *index,
                       const struct lk_namings *namings)
@@ -318,6 +454,8 @@ enum lk_status lk_pair(const struct lk_arrays *file, struct lk_namings *namings,
         (by == LK_PAIR_BY_BOTH && !names_fit(&named, &index, namings)))
         LK_TRY_OUT(pair_orders(file, namings, &ordered));
     *pairing = is_better(&ordered, &named) ? ordered : named;
+    if (by == LK_PAIR_BY_BOTH)
+        LK_TRY_OUT(complete(file, namings, pairing));
     if (!pairing->naming && pairing->paired == 0 && by == LK_PAIR_BY_NAME)
         pairing->naming = &namings->list[0];
 out:

@@ -4,7 +4,7 @@
 #define LK_MODEL_FOREIGN_PAIR_H
 
 #include "io/arrays/arrays.h"
-#include "model/foreign/names.h"
+#include "model/naming/names.h"
 
 /* What decides: names, then order where no names fit; or one of them alone. */
 enum lk_pair_by { LK_PAIR_BY_BOTH, LK_PAIR_BY_NAME, LK_PAIR_BY_ORDER };
@@ -15,6 +15,7 @@ struct lk_pair {
     int array;       /* of the file; -1: none */
     int added;       /* that is added to it; -1: none */
     bool fits;       /* in shape */
+    bool by_shape;   /* no name says that it is this array: the next one of such a shape */
     bool is_initial; /* there is no such array: the names' program has no such parameter, which
                       * is as initialized, 1 or 0 */
     struct lk_layout layout;
@@ -24,11 +25,13 @@ struct lk_pair {
 struct lk_pairing {
     const struct lk_naming *naming; /* NULL: in the file's order, by shape */
     char prefix[LK_PREFIX_BYTES];   /* that all names of the file have more: "module." */
-    int paired, fitting;
+    int paired, fitting, by_shape;
     struct lk_pair *pair; /* [params], in the arena of the namings */
 };
 
-/* Pairs as many parameters as it can. fails: LK_E_MEMORY */
+/* Pairs as many parameters as it can. Of names that fit, what is left over on both sides is
+ * paired in order, if that makes whole pairs of all of it: most often a head by another name.
+ * fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_pair(const struct lk_arrays *file, struct lk_namings *namings,
                                      enum lk_pair_by by, struct lk_pairing *pairing);
 

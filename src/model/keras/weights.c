@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 #include "io/arrays/arrays.h"
-#include "model/foreign/layout.h"
+#include "model/naming/layout.h"
 #include "model/import/import.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,13 +113,6 @@ static const struct lk_array *find_array(const struct lk_arrays *file,
     return found ? found : find_in_cell(file, pair);
 }
 
-/* A dense layer on an image is a convolution of 1x1 here, whose kernel has two axes there. */
-static bool is_flat_kernel(const struct lk_shape *own, const struct lk_array *array)
-{
-    return own->rank == 4 && own->dim[1] == 1 && own->dim[2] == 1 && array->rank == 2 &&
-           array->shape[0] == own->dim[0] && array->shape[1] == own->dim[3];
-}
-
 /* An array of attention, which has heads as an axis of its own: [c][heads][width] or
  * [heads][width][c], and their biases. */
 static bool joins_heads(const struct lk_shape *own, const struct lk_array *array)
@@ -150,7 +143,6 @@ static enum lk_status read_array(struct writing *w, const struct lk_node *node, 
                        w->draft->where, pair->layer, pair->word);
     LK_TRY(lk_layout_describe(node, index, LK_LAYOUT_KERAS, &w->made->arena, &layout));
     if (!lk_layout_fits(&layout, array->rank, array->shape) &&
-        !is_flat_kernel(&layout.own, array) &&
         !(pair->has_heads && joins_heads(&layout.own, array))) {
         print_shape(layout.rank, layout.shape, wanted, sizeof wanted);
         print_shape(array->rank, array->shape, found, sizeof found);

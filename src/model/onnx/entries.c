@@ -3,7 +3,7 @@
 #include "model/onnx/draft.h"
 
 #include "base/fail.h"
-#include "model/foreign/layout.h"
+#include "model/naming/layout.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "model/onnx_export/export.h"
 
 #include "base/fail.h"
-#include "model/foreign/layout.h"
+#include "model/naming/layout.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,8 +10,8 @@
  * features is reordered. Of recurrent layers we and Keras have [in][gates][units], PyTorch
  * [gates][units][in]; its gru has the reset gate first. Keras keeps both biases of a gru as one
  * array [2][gates][units]. */
-#ifndef LK_MODEL_FOREIGN_LAYOUT_H
-#define LK_MODEL_FOREIGN_LAYOUT_H
+#ifndef LK_MODEL_NAMING_LAYOUT_H
+#define LK_MODEL_NAMING_LAYOUT_H
 
 #include "base/arena.h"
 #include "graph/nodes/node.h"

@@ -1,5 +1,5 @@
 /* Converts parameters between our layout and those of Keras and PyTorch. */
-#include "model/foreign/layout.h"
+#include "model/naming/layout.h"
 
 #include "base/fail.h"
 #include "base/option.h"
@@ -270,6 +270,16 @@ static bool fits(const int64_t *wanted, int axes, int rank, const int64_t *shape
     return at == rank;
 }
 
+/* Whether it is the kernel of a convolution of 1x1, [1][1][in][out] or [out][in][1][1] there: a
+ * dense layer on an image, whose kernel has two axes, computes the same. */
+static bool is_pixelwise(const struct lk_layout *layout)
+{
+    const int64_t *shape = layout->shape;
+    return layout->rank == 4 && layout->own.rank == 4 && layout->own.dim[1] == 1 &&
+           layout->own.dim[2] == 1 && !layout->is_depthwise &&
+           ((shape[0] == 1 && shape[1] == 1) || (shape[2] == 1 && shape[3] == 1));
+}
+
 bool lk_layout_fits(const struct lk_layout *layout, int rank, const int64_t *shape)
 {
     int64_t other[LK_MOST_AXES];
@@ -277,6 +287,8 @@ bool lk_layout_fits(const struct lk_layout *layout, int rank, const int64_t *sha
         return true;
     if (layout->own.rank == 1 && layout->rank == 3) /* axes of length 1 may be missing, too */
         return fits(layout->shape + 2, 1, rank, shape);
+    if (is_pixelwise(layout))
+        return fits(layout->shape + (layout->shape[0] == 1 ? 2 : 0), 2, rank, shape);
     if (!layout->is_depthwise)
         return false;
     memcpy(other, layout->shape, sizeof other);

@@ -3,10 +3,10 @@
  * A naming gives every parameter of the model a name. There are our own names; for
  * models of the zoo the conventions in zoo/names; and what PyTorch and Keras would
  * call the parameters of layers that have our names, or that Keras counts. */
-#ifndef LK_MODEL_FOREIGN_NAMES_H
-#define LK_MODEL_FOREIGN_NAMES_H
+#ifndef LK_MODEL_NAMING_NAMES_H
+#define LK_MODEL_NAMING_NAMES_H
 
-#include "model/foreign/layout.h"
+#include "model/naming/layout.h"
 #include "model/model.h"
 
 enum { LK_MOST_NAMINGS = 16, LK_MOST_SPELLINGS = 2, LK_MOST_UNUSED = 8 };

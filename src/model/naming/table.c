@@ -1,6 +1,6 @@
 /* Reads tables of what other programs call the layers of a model: patterns with numbers in
  * them, such as "block$n_wide: features.$(n+1).0". */
-#include "model/foreign/table.h"
+#include "model/naming/table.h"
 
 #include "base/embedded.h"
 #include "base/fail.h"

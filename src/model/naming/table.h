@@ -1,9 +1,9 @@
 /* Tables of what other programs call the layers of a model, in zoo/names. Floor 6.
  * Private to this room. */
-#ifndef LK_MODEL_FOREIGN_TABLE_H
-#define LK_MODEL_FOREIGN_TABLE_H
+#ifndef LK_MODEL_NAMING_TABLE_H
+#define LK_MODEL_NAMING_TABLE_H
 
-#include "model/foreign/names.h"
+#include "model/naming/names.h"
 
 enum { LK_MOST_CONVENTIONS = 8 };
 

@@ -1,10 +1,10 @@
 /* Lists what other programs call the parameters of a model: by the tables of the zoo, and as
  * PyTorch and Keras spell parameters of layers. */
-#include "model/foreign/names.h"
+#include "model/naming/names.h"
 
 #include "base/fail.h"
-#include "model/foreign/directions.h"
-#include "model/foreign/table.h"
+#include "model/naming/parts.h"
+#include "model/naming/table.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -28,12 +28,6 @@ static const char *spell(const char *own, enum lk_naming_style style)
         if (strcmp(spellings[i].own, own) == 0)
             return style == LK_NAMING_TORCH ? spellings[i].torch : spellings[i].keras;
     return own;
-}
-
-static bool is_depthwise(const struct lk_node *node)
-{
-    return strcmp(node->op->name, "conv2d") == 0 && node->shapes.param[0].shape.dim[0] == 1 &&
-           node->shapes.x[0].dim[0] > 1;
 }
 
 /* The layer of "LAYER:depthwise", and what stands behind its colon; part "": the layer has one
@@ -100,7 +94,7 @@ static void spell_keras(const struct lk_foreign_param *p, const char *layer, con
         return;
     }
     const bool is_part = is_of_separable(part);
-    if (strcmp(own, "weight") != 0 || (!is_part && !is_depthwise(p->node))) {
+    if (strcmp(own, "weight") != 0 || (!is_part && !lk_node_is_depthwise(p->node))) {
         snprintf(text[0], 192, "%s/%s", layer, kernel);
         return;
     }
@@ -229,7 +223,7 @@ static const char *class_of(const struct lk_node *node, const char *part)
         return is_of_separable(part) ? "separable_conv2d" : part;
     if (cell_of(node))
         return cell_of(node);
-    if (is_depthwise(node))
+    if (lk_node_is_depthwise(node))
         return "depthwise_conv2d";
     for (int i = 0; i < LK_COUNT(classes); i++)
         if (strcmp(classes[i][0], node->op->name) == 0)
@@ -376,7 +370,7 @@ static enum lk_status add_counted(struct lk_namings *namings,
             take_convention(naming, &conventions[i]);
             return count_layers(namings, naming, conventions[i].base);
         }
-    LK_TRY(lk_directions_list(namings, LK_NAMING_KERAS_3, &namings->arena, &base));
+    LK_TRY(lk_parts_list(namings, LK_NAMING_KERAS_3, &namings->arena, &base));
     if (base)
         return count_layers(namings, naming, base);
     LK_TRY(lk_arena_allocate(&namings->arena,
@@ -384,15 +378,15 @@ static enum lk_status add_counted(struct lk_namings *namings,
     return count_layers(namings, naming, none);
 }
 
-/* Adds a naming in which both directions of a recurrent layer are one layer of that program;
- * none where the model has no such layer. It comes before the naming of that title in which
+/* Adds a naming in which nodes that are the parts of one layer of that program have its name;
+ * none where the model has no such nodes. It comes before the naming of that title in which
  * each node is a layer, so that it is taken for what is written. */
-static enum lk_status add_directions(struct lk_namings *namings, const char *title,
-                                     enum lk_naming_style style)
+static enum lk_status add_parts(struct lk_namings *namings, const char *title,
+                                enum lk_naming_style style)
 {
     struct lk_naming *naming;
     const char **base;
-    LK_TRY(lk_directions_list(namings, style, &namings->arena, &base));
+    LK_TRY(lk_parts_list(namings, style, &namings->arena, &base));
     if (!base)
         return LK_OK;
     LK_TRY(add(namings, title, style, &naming));
@@ -437,11 +431,11 @@ enum lk_status lk_namings_make(const struct lk_model *model, struct lk_namings *
         LK_TRY(add_layers(namings, c->title, style, c));
     }
     LK_TRY(add_counted(namings, conventions, count));
-    LK_TRY(add_directions(namings, "pytorch", LK_NAMING_TORCH));
+    LK_TRY(add_parts(namings, "pytorch", LK_NAMING_TORCH));
     LK_TRY(add_layers(namings, "pytorch", LK_NAMING_TORCH, NULL));
-    LK_TRY(add_directions(namings, "keras", LK_NAMING_KERAS));
+    LK_TRY(add_parts(namings, "keras", LK_NAMING_KERAS));
     LK_TRY(add_layers(namings, "keras", LK_NAMING_KERAS, NULL));
-    LK_TRY(add_directions(namings, "keras-3", LK_NAMING_KERAS_3));
+    LK_TRY(add_parts(namings, "keras-3", LK_NAMING_KERAS_3));
     return add_layers(namings, "keras-3", LK_NAMING_KERAS_3, NULL);
 }
 
