@@ -1,15 +1,21 @@
 /* Dropout: y = x / (1 - rate) where an element is kept, which it is with probability 1 - rate.
  * The mask is a function of seed, node, step, sample and element: no device, tile or shard
  * changes it, and backward draws it again.
- * source: Srivastava et al., Dropout (JMLR 2014), scaled while training */
+ * source: Srivastava et al., Dropout (JMLR 2014), scaled while training. Whole channels:
+ * Tompson et al., Efficient Object Localization (2015); whole samples, which before an addition
+ * is stochastic depth: Huang et al. (2016) */
 #include "ops/dropout.h"
 
 #include "base/fail.h"
 #include "base/random.h"
 #include <math.h>
 
+enum { ELEMENT, CHANNEL, SAMPLE };
+static const char *const wholes[] = {"element", "channel", "sample", NULL};
+
 struct options {
     double rate;
+    int per;
 };
 
 static enum lk_status infer(struct lk_op_shapes *shapes)
@@ -43,6 +49,18 @@ struct lk_drop lk_drop(const struct lk_op_setup *setup, const struct lk_op_run *
                             .threshold = (int32_t)(uint32_t)threshold};
 }
 
+/* What of a sample is dropped together: `run` elements that follow one another, and again those
+ * `units` such runs further on. A sequence has its channels behind each other at each time
+ * step, an image the pixels of a channel. */
+static void find_units(const struct lk_op_setup *setup, int64_t *run, int64_t *units)
+{
+    const struct options *o = setup->options;
+    const struct lk_shape *y = &setup->shapes.y;
+    const int64_t count = lk_shape_count(y), channels = y->dim[y->rank == 2 ? 1 : 0];
+    *run = o->per == SAMPLE ? count : y->rank == 2 ? 1 : count / channels;
+    *units = o->per == SAMPLE ? 1 : o->per == CHANNEL && y->rank > 1 ? channels : 0;
+}
+
 static enum lk_status enqueue(const struct lk_op_setup *setup, const struct lk_op_run *run,
                               const struct lk_buffer *from, struct lk_buffer *to)
 {
@@ -51,9 +69,12 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, const struct lk_o
     const struct lk_drop drop = lk_drop(setup, run, o->rate);
     const int64_t count = lk_shape_count(&setup->shapes.y), quads = (count + 3) / 4;
     const int64_t each = t->vector == 1 ? 4 : 64;
+    int64_t together, units;
+    find_units(setup, &together, &units);
     const struct lk_grid grid = {{(quads + each - 1) / each, t->tiles, 1}, lk_op_items(setup)};
     return LK_ENQUEUE(setup->state, grid, LK_BUF(from), LK_BUF(to), LK_INT(count), LK_INT(each),
-                      LK_STRUCT(&drop), LK_REAL(1 / (1 - o->rate)));
+                      LK_STRUCT(&drop), LK_REAL(1 / (1 - o->rate)), LK_INT(together),
+                      LK_INT(units));
 }
 
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
@@ -73,6 +94,12 @@ static const struct lk_option options[] = {
      .max = 0.999,
      .standard = "0.5",
      .help = "part of the elements that training drops"},
+    {.name = "per",
+     .kind = LK_OPTION_CHOICE,
+     .offset = offsetof(struct options, per),
+     .standard = "element",
+     .choices = wholes,
+     .help = "what is dropped or kept together: nothing, all of a channel, all of a sample"},
     {0},
 };
 

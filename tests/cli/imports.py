@@ -39,7 +39,8 @@ class ImportTest(RecordedTest):
 
 class Computes(ImportTest):
     def test_recorded_models(self):
-        for name in 'sequential', 'functional', 'nested', 'decoder', 'arranged', 'bounded':
+        for name in ('sequential', 'functional', 'nested', 'decoder', 'arranged', 'bounded',
+                     'fixed'):
             self.compare(MODELS, name, '.safetensors', name)
 
     def test_weights_by_the_names_of_keras(self):
@@ -79,10 +80,11 @@ class Computes(ImportTest):
     def test_what_keras_makes_now(self):
         subprocess.run([sys.executable, os.path.join(MODELS, 'make.py'), self.folder],
                        check=True)
-        # a convolution in groups of one channel, a norm without gamma, a norm that is two here
-        by_hand = 'nested', 'decoder', 'bounded'
+        # a convolution in groups of one channel, a norm without gamma, a norm that is two here,
+        # numbers that the file of weights does not have
+        by_hand = 'nested', 'decoder', 'bounded', 'fixed'
         for name in ('sequential', 'functional', 'nested', 'decoder', 'arranged', 'bounded',
-                     'towers'):
+                     'towers', 'fixed'):
             self.compare(self.folder, name, '.keras', name)
             self.compare(self.folder, name, '.h5', name)
             for ending in ('.keras', '.h5') if name not in by_hand else ():
@@ -115,6 +117,18 @@ class Text(ImportTest):
         self.put('m.json', json.dumps({'class_name': 'Sequential', 'config': [layer]}))
         self.run_program('import', 'm.json', '-o', 'net')
         self.assertIn('dense: {units: 3}', self.text())
+
+    def test_what_is_dropped_together(self):
+        self.layers(('SpatialDropout2D', {'rate': 0.25}),
+                    ('Dropout', {'rate': 0.5, 'noise_shape': [None, 1, 1, None]}),
+                    ('Dropout', {'rate': 0.5, 'noise_shape': [None, 1, 1, 1]}),
+                    ('Dropout', {'rate': 0.5, 'noise_shape': [None, 8, 6, 2]}),
+                    ('Flatten', {}), ('Dense', {'units': 3}),
+                    ('Dropout', {'rate': 0.5, 'noise_shape': [None, 1]}))
+        self.run_program('import', 'm.json', '-o', 'net')
+        found = re.findall(r'dropout: \{([^}]*)', self.text())
+        self.assertEqual(found, ['rate: 0.25, per: channel', 'rate: 0.5, per: channel',
+                                 'rate: 0.5, per: sample', 'rate: 0.5', 'rate: 0.5, per: sample'])
 
     def test_names_become_ours(self):
         self.layers(('ReLU', {'name': 'é: [x]'}), ('ReLU', {'name': 'true'}),
@@ -152,7 +166,13 @@ class Refusals(ImportTest):
                 ('ReLU', {'threshold': 1.5}, "'threshold' is 1.5"),
                 ('Reshape', {'target_shape': [2, 6, 8]}, 'would change their order'),
                 ('Flatten', {}, 'flattened image'),
-                ('Dropout', {'rate': 0.5, 'noise_shape': [1, 2]}, 'noise_shape')):
+                ('Dropout', {'rate': 0.5, 'noise_shape': [1, 2]}, 'noise_shape'),
+                ('Dropout', {'rate': 0.5, 'noise_shape': [None, 1, 6, 2]}, 'noise_shape'),
+                ('SpatialDropout1D', {'rate': 0.5}, 'channels of sequences'),
+                ('Normalization', {'mean': [1, 2], 'variance': [1, 2]}, 'the model alone'),
+                ('Normalization', {'mean': [1, 2, 3]}, "'mean' is expected to have 2 numbers"),
+                ('Normalization', {'mean': [1, None]}, 'something else than numbers'),
+                ('Rescaling', {'scale': [1, 2]}, 'the model alone')):
             self.layers((layer, options))
             self.refuse([said, f'({layer})'] if layer != 'Flatten' else said)
 

@@ -109,6 +109,7 @@ static enum lk_status make_model(struct work *w)
     d->where = w->file;
     d->last_array = &d->arrays;
     d->major = find_major(w);
+    d->has_arrays = w->arrays != NULL;
     d->size[0] = w->options->height;
     d->size[1] = w->options->width;
     LK_TRY(lk_graph_create(&d->graph));

@@ -41,6 +41,7 @@ struct lk_keras_array {
     const char *word;          /* Keras's name of the array: "kernel" */
     int number;                /* of the array among those of its layer */
     double value;              /* in all elements, where word is NULL */
+    json_t *values;            /* then: of each element; NULL: all have that value */
     bool has_heads;            /* an axis of ours may be two there: heads, and their numbers */
     struct lk_keras_array *next;
 };
@@ -71,6 +72,8 @@ struct lk_keras_draft {
     enum lk_keras_mask masks[LK_MOST_INPUTS];
     bool reads_tokens;  /* the input at work is of an embedding, whatever type it tells */
     bool is_causal;     /* the attention at work is called with use_causal_mask */
+    double number;      /* that the layer at work is called with beside a tensor; NAN: none */
+    bool has_arrays;    /* the file has weights */
     const char *before; /* the entry made last; NULL: none */
     struct lk_keras_layer *known;
     struct lk_keras_array *arrays, **last_array;

@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/number.h"
+#include <math.h>
 #include <string.h>
 
 /* An image whose numbers lie the same way channels first and channels last. */
@@ -178,7 +179,7 @@ static enum lk_status fold(struct lk_keras_draft *draft, const char *op, const c
 static enum lk_status combine(struct lk_keras_draft *draft, const char *op, int most, int count,
                               const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
 {
-    if (count < 2)
+    if (count < 2 || !isnan(draft->number))
         return lk_keras_fail(draft, "it joins at least two inputs, found %d", count);
     for (int i = 0; i < count; i++) {
         if (!same_order(&x[0], &x[i]))
@@ -190,15 +191,33 @@ static enum lk_status combine(struct lk_keras_draft *draft, const char *op, int 
     return fold(draft, op, "", most, count, x, made);
 }
 
+/* A tensor and a number, as Keras 3 writes x + 3 or 0.5 x: scale x + shift. */
+static enum lk_status with_a_number(struct lk_keras_draft *draft, double scale, double shift,
+                                    const struct lk_keras_tensor *x,
+                                    struct lk_keras_tensor *made)
+{
+    char first[40], second[40];
+    const char *options;
+    lk_number_print(scale, first, sizeof first);
+    lk_number_print(shift, second, sizeof second);
+    LK_TRY(lk_keras_text(draft, &options, "scale=%s shift=%s", first, second));
+    return lk_keras_add(draft, &(struct lk_keras_entry){.op = "rescale", .options = options}, 1,
+                        x, made);
+}
+
 static enum lk_status add(struct lk_keras_draft *draft, int count,
                           const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
 {
+    if (count == 1 && !isnan(draft->number))
+        return with_a_number(draft, 1, draft->number, x, made);
     return combine(draft, "add", LK_MOST_INPUTS, count, x, made);
 }
 
 static enum lk_status multiply(struct lk_keras_draft *draft, int count,
                                const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
 {
+    if (count == 1 && !isnan(draft->number))
+        return with_a_number(draft, draft->number, 0, x, made);
     return combine(draft, "multiply", 2, count, x, made);
 }
 
@@ -323,31 +342,81 @@ static enum lk_status prelu(struct lk_keras_draft *draft, int count,
         draft, made, &(struct lk_keras_array){.param = "slope", .word = "alpha", .number = 0});
 }
 
+/* What 'noise_shape' has dropped together, [batch, 1, 1, channels]: an axis of length 1 as a
+ * whole, others each by itself. */
+static enum lk_status find_per(struct lk_keras_draft *draft, const struct lk_shape *y,
+                               const char **per)
+{
+    json_t *noise = json_object_get(draft->layer->config, "noise_shape");
+    const size_t rank = (size_t)y->rank;
+    const int64_t axes[3][3] = {
+        {y->dim[0]}, {y->dim[0], y->dim[1]}, {y->dim[1], y->dim[2], y->dim[0]}};
+    bool is_whole[4] = {false};
+    *per = "";
+    if (!noise || json_is_null(noise))
+        return LK_OK;
+    bool is_known = rank >= 1 && rank <= 3 && json_array_size(noise) == rank + 1 &&
+                    json_is_null(json_array_get(noise, 0));
+    for (size_t i = 1; i <= rank && is_known; i++) {
+        json_t *axis = json_array_get(noise, i);
+        is_whole[i] = json_is_integer(axis) && json_integer_value(axis) == 1;
+        is_known = is_whole[i] || json_is_null(axis) ||
+                   (json_is_integer(axis) && json_integer_value(axis) == axes[rank - 1][i - 1]);
+        is_known &= i < 2 || i == rank || is_whole[i] == is_whole[i - 1];
+    }
+    if (!is_known || (rank > 1 && is_whole[rank] && !is_whole[1]))
+        return lk_keras_fail(draft, "'noise_shape' is expected to drop each number by itself, "
+                                    "whole channels or whole samples");
+    if (is_whole[1])
+        *per = is_whole[rank] ? " per=sample" : " per=channel";
+    return LK_OK;
+}
+
 static enum lk_status dropout(struct lk_keras_draft *draft, int count,
                               const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
 {
-    json_t *noise = json_object_get(draft->layer->config, "noise_shape");
+    const char *per, *options;
     double rate;
+    char text[40];
     (void)count;
-    if (noise && !json_is_null(noise))
-        return lk_keras_fail(draft, "'noise_shape' is not supported");
+    LK_TRY(find_per(draft, &x->node->shapes.y, &per));
+    if (*per && has_order(x))
+        return lk_keras_fail(draft, "it drops parts of a flattened image");
     LK_TRY(lk_keras_real(draft, "rate", 0.5, &rate));
-    return with_number(draft, "dropout", "rate", rate, x, made);
+    lk_number_print(rate, text, sizeof text);
+    LK_TRY(lk_keras_text(draft, &options, "rate=%s%s", text, per));
+    return simple(draft, "dropout", options, x, made);
+}
+
+/* Whole channels of an image, or of a sequence. */
+static enum lk_status spatial_dropout(struct lk_keras_draft *draft, int count,
+                                      const struct lk_keras_tensor *x,
+                                      struct lk_keras_tensor *made)
+{
+    const int rank = strstr(draft->layer->class, "2D") ? 3 : 2;
+    const char *options;
+    double rate;
+    char text[40];
+    (void)count;
+    if (x->node->shapes.y.rank != rank)
+        return lk_keras_fail(draft, rank == 3 ? "it drops channels of images"
+                                              : "it drops channels of sequences");
+    LK_TRY(lk_keras_real(draft, "rate", 0.5, &rate));
+    lk_number_print(rate, text, sizeof text);
+    LK_TRY(lk_keras_text(draft, &options, "rate=%s per=channel", text));
+    return simple(draft, "dropout", options, x, made);
 }
 
 static enum lk_status rescaling(struct lk_keras_draft *draft, int count,
                                 const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
 {
     double scale, offset;
-    char first[40], second[40];
-    const char *options;
     (void)count;
+    if (json_is_array(json_object_get(draft->layer->config, "scale")))
+        return lk_keras_rescale_channels(draft, x, made);
     LK_TRY(lk_keras_real(draft, "scale", 1, &scale));
     LK_TRY(lk_keras_real(draft, "offset", 0, &offset));
-    lk_number_print(scale, first, sizeof first);
-    lk_number_print(offset, second, sizeof second);
-    LK_TRY(lk_keras_text(draft, &options, "scale=%s shift=%s", first, second));
-    return simple(draft, "rescale", options, x, made);
+    return with_a_number(draft, scale, offset, x, made);
 }
 
 const struct lk_keras_class lk_keras_classes[] = {
@@ -364,6 +433,8 @@ const struct lk_keras_class lk_keras_classes[] = {
     {"PReLU", prelu, 1, LK_KERAS_OPTIONS("shared_axes")},
     {"Softmax", softmax, 1, LK_KERAS_OPTIONS("axis")},
     {"Dropout", dropout, 1, LK_KERAS_OPTIONS("rate", "seed", "noise_shape")},
+    {"SpatialDropout1D", spatial_dropout, 1, LK_KERAS_OPTIONS("rate", "seed")},
+    {"SpatialDropout2D", spatial_dropout, 1, LK_KERAS_OPTIONS("rate", "seed")},
     {"Rescaling", rescaling, 1, LK_KERAS_OPTIONS("scale", "offset")},
     {0},
 };

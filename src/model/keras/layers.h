@@ -51,4 +51,9 @@ LK_MUST_CHECK enum lk_status lk_keras_pair_kernel(struct lk_keras_draft *draft,
                                                   const struct lk_keras_tensor *weighted,
                                                   const char *word, int first, bool bias);
 
+/* Rescaling with a scale of each channel. */
+LK_MUST_CHECK enum lk_status lk_keras_rescale_channels(struct lk_keras_draft *draft,
+                                                       const struct lk_keras_tensor *x,
+                                                       struct lk_keras_tensor *made);
+
 #endif

@@ -1,41 +1,14 @@
 /* Walks through the configuration of a model: lists the calls of its layers, finds an order in
  * which each has its inputs, and calls them; nested models are walked through at each call. */
-#include "model/keras/layers.h"
+#include "model/keras/network.h"
 
 #include "base/fail.h"
+#include "model/keras/layers.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_LAYERS = 2000, MOST_DEPTH = 12, MOST_REFERENCES = 10000, PATH_BYTES = 512 };
-
-/* Output `tensor` of call `call` of a layer. */
-struct reference {
-    int layer, call, tensor;
-};
-
-struct call {
-    int layer, count;
-    bool is_causal;
-    struct reference *inputs; /* [count] */
-    struct reference *masks;  /* [mask_count] */
-    int mask_count;
-    struct lk_keras_tensor *made;
-    int made_count; /* 0: not called yet */
-};
-
-/* One model, the outer one or a nested one, while it is walked through. */
-struct network {
-    struct lk_keras_draft *draft;
-    json_t *config, *layers; /* an array */
-    const char *path;        /* of the model in a Keras 3 file; "" of the outer one */
-    struct lk_keras_layer **known;
-    const char **names; /* [layer_count]: by which calls refer to them */
-    int *first_calls;   /* [layer_count + 1]: of the calls */
-    struct call *calls;
-    int layer_count, call_count, references;
-    const struct lk_keras_tensor *given; /* what the nested model reads; NULL: the outer one */
-    int given_count;
-};
+enum { MOST_LAYERS = 2000, MOST_DEPTH = 12, PATH_BYTES = 512 };
 
 static enum lk_status walk(struct lk_keras_draft *draft, json_t *model, const char *path,
                            const struct lk_keras_tensor *given, int given_count,
@@ -43,13 +16,8 @@ static enum lk_status walk(struct lk_keras_draft *draft, json_t *model, const ch
 
 /* --- layers ------------------------------------------------------------------------------ */
 
-static const char *text_of(json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
-
 /* How many layers of the same name in files stand before layer `index`. */
-static int count_before(const struct network *n, int index, const char *snake)
+static int count_before(const struct lk_keras_network *n, int index, const char *snake)
 {
     int count = 0;
     for (int i = 0; i < index; i++)
@@ -57,7 +25,7 @@ static int count_before(const struct network *n, int index, const char *snake)
     return count;
 }
 
-static enum lk_status find_known(struct network *n, json_t *layer, const char *path,
+static enum lk_status find_known(struct lk_keras_network *n, json_t *layer, const char *path,
                                  struct lk_keras_layer **found)
 {
     struct lk_keras_draft *draft = n->draft;
@@ -68,9 +36,9 @@ static enum lk_status find_known(struct network *n, json_t *layer, const char *p
     LK_TRY(lk_arena_allocate(&draft->arena, sizeof **found, &memory));
     struct lk_keras_layer *made = memory;
     json_t *config = json_object_get(layer, "config");
-    const char *name = text_of(config, "name");
-    made->name = name ? name : text_of(layer, "name");
-    made->class = text_of(layer, "class_name");
+    const char *name = lk_keras_text_of(config, "name");
+    made->name = name ? name : lk_keras_text_of(layer, "name");
+    made->class = lk_keras_text_of(layer, "class_name");
     made->config = config;
     made->is_frozen = json_is_false(json_object_get(config, "trainable"));
     LK_TRY(lk_arena_text(&draft->arena, path, &made->path));
@@ -80,13 +48,13 @@ static enum lk_status find_known(struct network *n, json_t *layer, const char *p
     return LK_OK;
 }
 
-static enum lk_status add_layer(struct network *n, int index)
+static enum lk_status add_layer(struct lk_keras_network *n, int index)
 {
     json_t *layer = json_array_get(n->layers, (size_t)index);
     json_t *config = json_object_get(layer, "config");
-    const char *class = text_of(layer, "class_name");
-    const char *name =
-        text_of(config, "name") ? text_of(config, "name") : text_of(layer, "name");
+    const char *class = lk_keras_text_of(layer, "class_name");
+    const char *name = lk_keras_text_of(config, "name") ? lk_keras_text_of(config, "name")
+                                                        : lk_keras_text_of(layer, "name");
     char snake[LK_KERAS_NAME], path[PATH_BYTES], number[16] = "";
     if (!class || !*class || !name || !*name || !json_is_object(config))
         return lk_keras_fail(n->draft, "layer %d has no 'class_name', no 'config' or no 'name'",
@@ -99,13 +67,13 @@ static enum lk_status add_layer(struct network *n, int index)
                          snake, number) >= sizeof path)
         return lk_keras_fail(n->draft, "models are nested too deeply");
     LK_TRY(find_known(n, layer, path, &n->known[index]));
-    n->names[index] = text_of(layer, "name") ? text_of(layer, "name") : name;
+    n->names[index] = lk_keras_text_of(layer, "name") ? lk_keras_text_of(layer, "name") : name;
     if (!n->known[index]->snake)
         LK_TRY(lk_arena_text(&n->draft->arena, snake, &n->known[index]->snake));
     return LK_OK;
 }
 
-static enum lk_status list_layers(struct network *n)
+static enum lk_status list_layers(struct lk_keras_network *n)
 {
     struct lk_keras_draft *draft = n->draft;
     void *memory = NULL;
@@ -129,165 +97,9 @@ static enum lk_status list_layers(struct network *n)
     return LK_OK;
 }
 
-/* --- references -------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------- */
 
-static int find_layer(const struct network *n, const char *name)
-{
-    for (int i = 0; i < n->layer_count; i++)
-        if (strcmp(n->names[i], name) == 0)
-            return i;
-    return -1;
-}
-
-/* ["conv2d", 0, 0]: a layer's name, the number of its call, that of the call's output. */
-static enum lk_status read_reference(struct network *n, json_t *value,
-                                     struct reference *reference)
-{
-    const char *name = json_string_value(json_array_get(value, 0));
-    json_t *call = json_array_get(value, 1), *tensor = json_array_get(value, 2);
-    if (!name || !json_is_integer(call) || !json_is_integer(tensor) ||
-        json_integer_value(call) < 0 || json_integer_value(call) > LK_KERAS_MOST_CALLS ||
-        json_integer_value(tensor) < 0 || json_integer_value(tensor) >= LK_MOST_OUTPUTS)
-        return lk_keras_fail(n->draft, "[layer, number of its call, number of the output] "
-                                       "expected where a layer's input is named");
-    if (++n->references > MOST_REFERENCES)
-        return lk_keras_fail(n->draft, "more than %d inputs of layers", MOST_REFERENCES);
-    reference->layer = find_layer(n, name);
-    reference->call = (int)json_integer_value(call);
-    reference->tensor = (int)json_integer_value(tensor);
-    if (reference->layer < 0)
-        return lk_keras_fail(n->draft, "no layer is named '%.80s'", name);
-    return LK_OK;
-}
-
-/* What a layer is called with beside tensors must not change what it computes. */
-static enum lk_status check_arguments(const struct network *n, json_t *arguments)
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach(arguments, key, value)
-    {
-        if (json_is_null(value) || json_is_false(value))
-            continue;
-        return lk_keras_fail(n->draft,
-                             "it is called with the argument '%.60s', which is not "
-                             "supported",
-                             key);
-    }
-    return LK_OK;
-}
-
-static enum lk_status add_input(struct network *n, struct call *call, json_t *reference)
-{
-    if (call->count == LK_KERAS_MOST_INPUTS)
-        return lk_keras_fail(n->draft, "it joins more than %d inputs", LK_KERAS_MOST_INPUTS);
-    LK_TRY(read_reference(n, reference, &call->inputs[call->count]));
-    call->count++;
-    return check_arguments(n, json_array_get(reference, 3));
-}
-
-/* A tensor of Keras 3, or a list of such. */
-static enum lk_status add_tensors(struct network *n, struct call *call, json_t *value)
-{
-    if (json_is_array(value)) {
-        for (size_t i = 0; i < json_array_size(value); i++)
-            if (json_is_array(json_array_get(value, i)))
-                return lk_keras_fail(n->draft, "its inputs are lists of lists");
-            else
-                LK_TRY(add_tensors(n, call, json_array_get(value, i)));
-        return LK_OK;
-    }
-    const char *class = text_of(value, "class_name");
-    if (!class || strcmp(class, "__keras_tensor__") != 0)
-        return lk_keras_fail(n->draft, "it is called with something that is no tensor");
-    return add_input(n, call,
-                     json_object_get(json_object_get(value, "config"), "keras_history"));
-}
-
-static bool is_mask(const struct network *n, const struct reference *r)
-{
-    return strcmp(n->known[r->layer]->class, "NotEqual") == 0;
-}
-
-/* Keras 3 writes masks down as what they are made of: a layer that finds tokens that are not 0,
- * and arguments of those that read it. */
-static enum lk_status read_masks(struct network *n, struct call *call, json_t *arguments)
-{
-    static const char *const names[] = {"mask", "query_mask", "value_mask", "key_mask"};
-    void *memory = NULL;
-    LK_TRY(lk_arena_allocate(&n->draft->arena,
-                             sizeof names / sizeof *names * sizeof *call->masks, &memory));
-    call->masks = memory;
-    for (int i = 0; i < LK_COUNT(names); i++) {
-        json_t *config = json_object_get(json_object_get(arguments, names[i]), "config");
-        json_t *history = json_object_get(config, "keras_history");
-        if (!history)
-            continue;
-        LK_TRY(read_reference(n, history, &call->masks[call->mask_count]));
-        if (!is_mask(n, &call->masks[call->mask_count++]))
-            return lk_keras_fail(n->draft, "its mask is not that of an embedding");
-        (void)json_object_del(arguments, names[i]);
-    }
-    return LK_OK;
-}
-
-/* The mask of tokens: "not equal", with the tokens and 0. */
-static enum lk_status read_not_equal(struct network *n, struct call *call, json_t *args)
-{
-    json_t *number = json_array_get(args, 1);
-    if (json_array_size(args) != 2 || !json_is_number(number) || json_number_value(number) != 0)
-        return lk_keras_fail(n->draft, "tokens are expected to be masked where they are 0");
-    return add_tensors(n, call, json_array_get(args, 0));
-}
-
-/* What attention is called with by name: values, keys, a mask that hides later steps. */
-static enum lk_status read_arguments(struct network *n, struct call *call, json_t *arguments)
-{
-    static const char *const tensors[] = {"query", "value", "key"};
-    LK_TRY(read_masks(n, call, arguments));
-    if (strcmp(n->known[call->layer]->class, "MultiHeadAttention") != 0)
-        return check_arguments(n, arguments);
-    for (int i = 0; i < LK_COUNT(tensors); i++) {
-        json_t *tensor = json_object_get(arguments, tensors[i]);
-        if (!tensor || json_is_null(tensor))
-            continue;
-        if (call->count != i)
-            return lk_keras_fail(n->draft,
-                                 "it is called with '%s', but not with what comes "
-                                 "before",
-                                 tensors[i]);
-        LK_TRY(add_tensors(n, call, tensor));
-        (void)json_object_del(arguments, tensors[i]);
-    }
-    call->is_causal = json_is_true(json_object_get(arguments, "use_causal_mask"));
-    (void)json_object_del(arguments, "use_causal_mask");
-    return check_arguments(n, arguments);
-}
-
-/* A call as Keras 3 writes it, {"args": [...], "kwargs": {...}}, or as Keras 2 does, a list of
- * references, or one alone. */
-static enum lk_status read_call(struct network *n, json_t *node, struct call *call)
-{
-    void *memory = NULL;
-    LK_TRY(lk_arena_allocate(&n->draft->arena, LK_KERAS_MOST_INPUTS * sizeof *call->inputs,
-                             &memory));
-    call->inputs = memory;
-    if (json_is_object(node)) {
-        json_t *args = json_object_get(node, "args");
-        if (strcmp(n->known[call->layer]->class, "NotEqual") == 0)
-            return read_not_equal(n, call, args);
-        for (size_t i = 0; i < json_array_size(args); i++)
-            LK_TRY(add_tensors(n, call, json_array_get(args, i)));
-        return read_arguments(n, call, json_object_get(node, "kwargs"));
-    }
-    if (json_is_string(json_array_get(node, 0)))
-        return add_input(n, call, node);
-    for (size_t i = 0; i < json_array_size(node); i++)
-        LK_TRY(add_input(n, call, json_array_get(node, i)));
-    return LK_OK;
-}
-
-static enum lk_status list_calls(struct network *n)
+static enum lk_status list_calls(struct lk_keras_network *n)
 {
     struct lk_keras_draft *draft = n->draft;
     void *memory = NULL;
@@ -313,8 +125,8 @@ static enum lk_status list_calls(struct network *n)
         for (int c = n->first_calls[i]; c < n->first_calls[i + 1]; c++) {
             n->calls[c].layer = i;
             if (strcmp(n->known[i]->class, "InputLayer") != 0)
-                LK_TRY(read_call(n, json_array_get(nodes, (size_t)(c - n->first_calls[i])),
-                                 &n->calls[c]));
+                LK_TRY(lk_keras_read_call(
+                    n, json_array_get(nodes, (size_t)(c - n->first_calls[i])), &n->calls[c]));
         }
     }
     draft->layer = NULL;
@@ -322,8 +134,8 @@ static enum lk_status list_calls(struct network *n)
 }
 
 /* The tensor of a reference; NULL: its layer has not been called so often yet. */
-static const struct lk_keras_tensor *find_tensor(const struct network *n,
-                                                 const struct reference *r)
+static const struct lk_keras_tensor *find_tensor(const struct lk_keras_network *n,
+                                                 const struct lk_keras_reference *r)
 {
     const int call = n->first_calls[r->layer] + r->call;
     if (call >= n->first_calls[r->layer + 1] || n->calls[call].made_count <= r->tensor)
@@ -339,7 +151,7 @@ static bool is_model(const char *class)
            strcmp(class, "Sequential") == 0;
 }
 
-static enum lk_status keep_made(struct network *n, struct call *call,
+static enum lk_status keep_made(struct lk_keras_network *n, struct lk_keras_call_site *call,
                                 const struct lk_keras_tensor *made, int count)
 {
     void *memory = NULL;
@@ -350,7 +162,7 @@ static enum lk_status keep_made(struct network *n, struct call *call,
 }
 
 /* Calls a layer, or walks through a nested model, once. */
-static enum lk_status call_layer(struct network *n, int layer, int count,
+static enum lk_status call_layer(struct lk_keras_network *n, int layer, int count,
                                  const struct lk_keras_tensor *x,
                                  struct lk_keras_tensor made[LK_MOST_OUTPUTS], int *made_count)
 {
@@ -383,7 +195,7 @@ static enum lk_status call_layer(struct network *n, int layer, int count,
 }
 
 /* The number that an input layer has among the model's inputs. */
-static int find_given(const struct network *n, int layer)
+static int find_given(const struct lk_keras_network *n, int layer)
 {
     json_t *list = json_object_get(n->config, "input_layers"), *value;
     const char *name = n->names[layer], *key;
@@ -406,7 +218,7 @@ static int find_given(const struct network *n, int layer)
 }
 
 /* Whether an embedding reads the layer. */
-static bool has_embedding(const struct network *n, int layer)
+static bool has_embedding(const struct lk_keras_network *n, int layer)
 {
     for (int c = 0; c < n->call_count; c++)
         for (int i = 0; i < n->calls[c].count; i++)
@@ -416,7 +228,8 @@ static bool has_embedding(const struct network *n, int layer)
     return false;
 }
 
-static enum lk_status call_input(struct network *n, int layer, struct lk_keras_tensor *made)
+static enum lk_status call_input(struct lk_keras_network *n, int layer,
+                                 struct lk_keras_tensor *made)
 {
     struct lk_keras_draft *draft = n->draft;
     const int index = n->given ? find_given(n, layer) : 0;
@@ -430,7 +243,7 @@ static enum lk_status call_input(struct network *n, int layer, struct lk_keras_t
     return LK_OK;
 }
 
-static enum lk_status call_one(struct network *n, struct call *call)
+static enum lk_status call_one(struct lk_keras_network *n, struct lk_keras_call_site *call)
 {
     struct lk_keras_tensor x[LK_KERAS_MOST_INPUTS], made[LK_MOST_OUTPUTS];
     int count = 1;
@@ -445,13 +258,14 @@ static enum lk_status call_one(struct network *n, struct call *call)
                 return lk_keras_fail(n->draft, "it is called with a mask that is not that of "
                                                "what it reads");
         n->draft->is_causal = call->is_causal;
+        n->draft->number = call->number ? json_number_value(call->number) : NAN;
         LK_TRY(call_layer(n, call->layer, call->count, x, made, &count));
     }
     n->draft->layer = NULL;
     return keep_made(n, call, made, count);
 }
 
-static bool is_ready(const struct network *n, const struct call *call)
+static bool is_ready(const struct lk_keras_network *n, const struct lk_keras_call_site *call)
 {
     for (int i = 0; i < call->count; i++)
         if (!find_tensor(n, &call->inputs[i]))
@@ -464,13 +278,13 @@ static bool is_ready(const struct network *n, const struct call *call)
 
 /* Calls whatever has its inputs, as long as there is some such; layers mostly stand in order.
  */
-static enum lk_status call_all(struct network *n)
+static enum lk_status call_all(struct lk_keras_network *n)
 {
     int left = n->call_count;
     for (bool goes_on = true; goes_on && left > 0;) {
         goes_on = false;
         for (int c = 0; c < n->call_count; c++) {
-            struct call *call = &n->calls[c];
+            struct lk_keras_call_site *call = &n->calls[c];
             if (call->made_count || !is_ready(n, call))
                 continue;
             LK_TRY(call_one(n, call));
@@ -486,11 +300,11 @@ static enum lk_status call_all(struct network *n)
     return LK_OK;
 }
 
-static enum lk_status add_output(struct network *n, json_t *reference,
+static enum lk_status add_output(struct lk_keras_network *n, json_t *reference,
                                  struct lk_keras_tensor made[LK_MOST_OUTPUTS], int *count)
 {
-    struct reference r;
-    LK_TRY(read_reference(n, reference, &r));
+    struct lk_keras_reference r;
+    LK_TRY(lk_keras_read_reference(n, reference, &r));
     const struct lk_keras_tensor *found = find_tensor(n, &r);
     if (!found || *count == LK_MOST_OUTPUTS)
         return lk_keras_fail(n->draft, "an output that is not there, or more than %d",
@@ -500,7 +314,7 @@ static enum lk_status add_output(struct network *n, json_t *reference,
 }
 
 /* "output_layers": one reference, a list of them, or an object. */
-static enum lk_status list_outputs(struct network *n,
+static enum lk_status list_outputs(struct lk_keras_network *n,
                                    struct lk_keras_tensor made[LK_MOST_OUTPUTS], int *count)
 {
     json_t *list = json_object_get(n->config, "output_layers"), *value;
@@ -517,7 +331,8 @@ static enum lk_status list_outputs(struct network *n,
 /* --- sequential models ------------------------------------------------------------------- */
 
 /* A model that says no input layer has the shape in its first layer, or beside the layers. */
-static enum lk_status begin_sequence(struct network *n, struct lk_keras_tensor *x, int *first)
+static enum lk_status begin_sequence(struct lk_keras_network *n, struct lk_keras_tensor *x,
+                                     int *first)
 {
     json_t *shape = json_object_get(n->config, "build_input_shape");
     struct lk_keras_layer *layer = n->known[0];
@@ -538,13 +353,14 @@ static enum lk_status begin_sequence(struct network *n, struct lk_keras_tensor *
     return lk_keras_add_input(n->draft, x);
 }
 
-static enum lk_status walk_sequence(struct network *n,
+static enum lk_status walk_sequence(struct lk_keras_network *n,
                                     struct lk_keras_tensor made[LK_MOST_OUTPUTS], int *count)
 {
     struct lk_keras_tensor x;
     int first = 0;
     LK_TRY(begin_sequence(n, &x, &first));
     for (int i = first; i < n->layer_count; i++) {
+        n->draft->number = NAN;
         LK_TRY(call_layer(n, i, 1, &x, made, count));
         if (*count != 1 && i + 1 < n->layer_count)
             return lk_keras_fail(n->draft, "a layer of a Sequential model has one output");
@@ -560,12 +376,12 @@ static enum lk_status walk(struct lk_keras_draft *draft, json_t *model, const ch
                            const struct lk_keras_tensor *given, int given_count,
                            struct lk_keras_tensor made[LK_MOST_OUTPUTS], int *count)
 {
-    struct network n = {.draft = draft,
-                        .config = json_object_get(model, "config"),
-                        .path = path,
-                        .given = given,
-                        .given_count = given_count};
-    const char *class = text_of(model, "class_name");
+    struct lk_keras_network n = {.draft = draft,
+                                 .config = json_object_get(model, "config"),
+                                 .path = path,
+                                 .given = given,
+                                 .given_count = given_count};
+    const char *class = lk_keras_text_of(model, "class_name");
     if (!class || !is_model(class) || lk_keras_is_foreign(model))
         return lk_keras_fail(draft,
                              "a Sequential or Functional model is expected, found '%.60s'",

@@ -4,8 +4,8 @@
 
 #include "base/fail.h"
 #include "io/arrays/arrays.h"
-#include "model/naming/layout.h"
 #include "model/import/import.h"
+#include "model/naming/layout.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,7 +180,9 @@ static enum lk_status add_param(struct writing *w, const struct lk_node *node, i
     if (pair->word)
         return read_array(w, node, index, pair, memory);
     for (int64_t i = 0; i < count; i++)
-        ((float *)memory)[i] = (float)pair->value;
+        ((float *)memory)[i] =
+            (float)(pair->values ? json_number_value(json_array_get(pair->values, (size_t)i))
+                                 : pair->value);
     return LK_OK;
 }
 

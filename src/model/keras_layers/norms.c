@@ -125,32 +125,83 @@ static enum lk_status group_norm(struct lk_keras_draft *draft, int count,
     return pair_scale(draft, &norm, made);
 }
 
-/* (x - mean) / sqrt(variance), with the numbers that adapt() has found: a frozen batch_norm. */
+/* Takes an array from the configuration, if that has it: a number for each channel, or one. */
+static enum lk_status take_numbers(struct lk_keras_draft *draft,
+                                   const struct lk_keras_tensor *x, const char *key,
+                                   struct lk_keras_array *array)
+{
+    const struct lk_shape *y = &x->node->shapes.y;
+    json_t *list = json_object_get(draft->layer->config, key);
+    const int64_t channels = y->dim[y->rank == 2 ? 1 : 0];
+    if (!list || json_is_null(list))
+        return LK_OK;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (!json_is_number(json_array_get(list, i)))
+            return lk_keras_fail(draft, "'%s' has something else than numbers", key);
+    if (!json_is_number(list) && (int64_t)json_array_size(list) != channels)
+        return lk_keras_fail(draft, "'%s' is expected to have %lld numbers", key,
+                             (long long)channels);
+    if (!draft->has_arrays)
+        return lk_keras_fail(draft, "its numbers are weights here, which a file that has the "
+                                    "model alone cannot give");
+    array->word = NULL;
+    array->value = json_number_value(list);
+    array->values = json_is_array(list) ? list : NULL;
+    return LK_OK;
+}
+
+/* Adds numbers for each channel that are not trained: a frozen batch_norm. */
+static enum lk_status add_fixed(struct lk_keras_draft *draft,
+                                const struct lk_keras_array *arrays, int count,
+                                const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
+{
+    const struct lk_keras_entry entry = {
+        .op = "batch_norm", .options = "epsilon=1e-12", .is_frozen = true};
+    LK_TRY(lk_keras_add(draft, &entry, 1, x, made));
+    for (int i = 0; i < count; i++)
+        LK_TRY(lk_keras_pair_array(draft, made, &arrays[i]));
+    return LK_OK;
+}
+
+/* (x - mean) / sqrt(variance), with the numbers of the layer or what adapt() has found. */
 static enum lk_status normalization(struct lk_keras_draft *draft, int count,
                                     const struct lk_keras_tensor *x,
                                     struct lk_keras_tensor *made)
 {
-    static const char *const refused[] = {"invert", "mean", "variance"};
-    (void)count;
-    LK_TRY(check_last_axis(draft, x));
-    for (int i = 0; i < LK_COUNT(refused); i++) {
-        json_t *value = json_object_get(draft->layer->config, refused[i]);
-        if (value && !json_is_null(value) && !json_is_false(value))
-            return lk_keras_fail(draft, "'%s' is not supported: only what adapt() has found",
-                                 refused[i]);
-    }
-    const struct lk_keras_entry entry = {
-        .op = "batch_norm", .options = "epsilon=1e-12", .is_frozen = true};
-    LK_TRY(lk_keras_add(draft, &entry, 1, x, made));
-    const struct lk_keras_array arrays[] = {
+    struct lk_keras_array arrays[] = {
         {.param = "gamma", .value = 1},
         {.param = "beta"},
         {.param = "moving_mean", .word = "mean", .number = 0},
         {.param = "moving_variance", .word = "variance", .number = 1},
     };
-    for (int i = 0; i < LK_COUNT(arrays); i++)
-        LK_TRY(lk_keras_pair_array(draft, made, &arrays[i]));
-    return LK_OK;
+    bool invert;
+    (void)count;
+    LK_TRY(check_last_axis(draft, x));
+    LK_TRY(lk_keras_bool(draft, "invert", false, &invert));
+    if (invert)
+        return lk_keras_fail(draft, "'invert' is not supported");
+    LK_TRY(take_numbers(draft, x, "mean", &arrays[2]));
+    LK_TRY(take_numbers(draft, x, "variance", &arrays[3]));
+    return add_fixed(draft, arrays, LK_COUNT(arrays), x, made);
+}
+
+/* scale x + offset, with a scale of each channel. */
+enum lk_status lk_keras_rescale_channels(struct lk_keras_draft *draft,
+                                         const struct lk_keras_tensor *x,
+                                         struct lk_keras_tensor *made)
+{
+    struct lk_keras_array arrays[] = {{.param = "gamma"},
+                                      {.param = "beta"},
+                                      {.param = "moving_mean"},
+                                      {.param = "moving_variance", .value = 1}};
+    if (x->image.rank || x->is_joined)
+        return lk_keras_fail(draft, "channels of a flattened image lie in another order");
+    LK_TRY(take_numbers(draft, x, "scale", &arrays[0]));
+    if (json_is_array(json_object_get(draft->layer->config, "offset")))
+        LK_TRY(take_numbers(draft, x, "offset", &arrays[1]));
+    else
+        LK_TRY(lk_keras_real(draft, "offset", 0, &arrays[1].value));
+    return add_fixed(draft, arrays, LK_COUNT(arrays), x, made);
 }
 
 const struct lk_keras_class lk_keras_norm_classes[] = {

@@ -99,6 +99,17 @@ def bounded():
     return Model(image, [L.Softmax()(z), L.ReLU(max_value=2)(z)])
 
 
+def fixed():
+    """Numbers of the configuration for each channel, sums with numbers, dropouts of more than
+    single numbers."""
+    image = Input((6, 5, 3))
+    x = L.Rescaling([2., .5, 1.5], offset=-.25)(image)
+    x = L.Normalization(mean=[.5, -.25, 1.], variance=[4., .25, 2.])(x)
+    x = L.SpatialDropout2D(.5)(L.Conv2D(4, 3, padding='same')(x))
+    x = L.Dropout(.25, noise_shape=(None, 1, 1, 1))(L.ReLU(6.)(x + 3.) * (1. / 6.))
+    return Model(image, L.Dense(3)(L.Flatten()(L.Dropout(.25, noise_shape=(None, 1, 1, 4))(x))))
+
+
 def arrays_of(model, prefix=''):
     """The arrays by the names that they have in a .keras archive."""
     used, found = {}, {}
@@ -124,7 +135,7 @@ def fill(model):
 
 
 def main(folder):
-    for make in sequential, functional, nested, decoder, arranged, bounded, towers:
+    for make in sequential, functional, nested, decoder, arranged, bounded, towers, fixed:
         keras.utils.clear_session()
         model, path = make(), f'{folder}/{make.__name__}'
         fill(model)
