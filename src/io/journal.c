@@ -16,7 +16,6 @@ enum { MOST_WAITING = 1 << 26 };
 
 struct lk_journal {
     char *path;
-    int folder;    /* where it is, whatever that is called by now; -1: not known */
     FILE *file;    /* for its descriptor alone */
     int64_t bytes; /* of whole entries in the file */
     FILE *stream;  /* to `waiting` */
@@ -46,27 +45,12 @@ static enum lk_status cut(struct lk_journal *journal, int64_t bytes)
                : lk_file_fail("cut", journal->path);
 }
 
-static const char *name_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-static void open_folder(struct lk_journal *journal)
-{
-    char *folder = strndup(journal->path, (size_t)(name_of(journal->path) - journal->path));
-    if (folder)
-        journal->folder = open(*folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    free(folder);
-}
-
 static enum lk_status begin(struct lk_journal *journal, const char *path, int64_t bytes)
 {
     journal->path = strdup(path);
     if (!journal->path)
         return lk_fail_memory(path, strlen(path));
     LK_TRY(lk_file_append(path, &journal->file));
-    open_folder(journal);
     LK_TRY(cut(journal, bytes));
     return open_stream(journal);
 }
@@ -76,7 +60,6 @@ enum lk_status lk_journal_open(const char *path, int64_t bytes, struct lk_journa
     struct lk_journal *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory(path, sizeof *made);
-    made->folder = -1;
     const enum lk_status status = begin(made, path, bytes);
     if (status != LK_OK) {
         lk_journal_close(made);
@@ -162,28 +145,41 @@ static bool copy(int from, int to, int64_t bytes)
     return true;
 }
 
-/* The descriptor keeps its number: another thread may bring the file to disk meanwhile. */
-void lk_journal_find(struct lk_journal *journal)
+/* Makes the folder of a path, and the file there. fails: -1 */
+static int make_again(const char *path)
 {
-    struct stat about;
+    const char *slash = strrchr(path, '/');
+    char *folder = slash && slash > path ? strndup(path, (size_t)(slash - path)) : NULL;
+    if (folder && lk_folder_make(folder) != LK_OK)
+        lk_error_clear();
+    free(folder);
+    return open(path, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+}
+
+/* The descriptor keeps its number: another thread may bring the file to disk meanwhile. */
+void lk_journal_find(struct lk_journal *journal, const char *path)
+{
+    struct stat held, there;
     const int fd = fileno(journal->file);
-    if (fstat(fd, &about) != 0 || about.st_nlink > 0)
+    if (fstat(fd, &held) != 0)
         return;
-    const char *name = name_of(journal->path);
-    const int again =
-        openat(journal->folder, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (again < 0 && errno == EEXIST && !journal->is_replaced)
-        lk_log(LK_LOG_WARNING,
-               "'%s' was removed, and another file is there now: it is left as it is",
-               journal->path);
-    journal->is_replaced |= again < 0 && errno == EEXIST;
+    if (stat(path, &there) == 0) {
+        const bool is_same = held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+        if (!is_same && !journal->is_replaced)
+            lk_log(LK_LOG_WARNING,
+                   "'%s' was removed, and another file is there now: it is left as it is",
+                   path);
+        journal->is_replaced |= !is_same;
+        return;
+    }
+    const int again = make_again(path);
     if (again < 0)
         return;
     if (copy(fd, again, journal->bytes) && dup2(again, fd) >= 0 &&
         fcntl(fd, F_SETFD, FD_CLOEXEC) == 0)
-        lk_log(LK_LOG_WARNING, "'%s' was removed: it is written again, whole", journal->path);
+        lk_log(LK_LOG_WARNING, "'%s' was removed: it is written again, whole", path);
     else
-        unlinkat(journal->folder, name, 0);
+        unlink(path);
     close(again);
 }
 
@@ -202,8 +198,6 @@ void lk_journal_close(struct lk_journal *journal)
         fclose(journal->stream);
     if (journal->file)
         fclose(journal->file);
-    if (journal->folder >= 0)
-        close(journal->folder);
     free(journal->waiting);
     free(journal->path);
     free(journal);

@@ -32,10 +32,10 @@ LK_MUST_CHECK enum lk_status lk_journal_write(struct lk_journal *journal);
  * written with the next call. fails: LK_E_IO where too much waits; LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_journal_try(struct lk_journal *journal);
 
-/* Where somebody has removed the file it is written again, whole, which is said; where another
- * one is in its place, that is said once. Where its folder is gone too nothing is done, and a
- * disk that takes nothing is tried again with the next call. */
-void lk_journal_find(struct lk_journal *journal);
+/* Where somebody has removed or renamed the file, which is to be at `path`, it is written there
+ * again, whole, which is said; where another one is in its place, that is said once. A disk
+ * that takes nothing is tried again with the next call. */
+void lk_journal_find(struct lk_journal *journal, const char *path);
 
 /* Brings what was written to disk; on any thread, until it is closed. fails: LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_journal_sync(const struct lk_journal *journal);

@@ -223,12 +223,26 @@ static enum lk_status tell(struct lk_trainer *trainer, const char *text)
                              (struct lk_event){.kind = LK_EVENT_CALLBACK, .text = text});
 }
 
-/* The state of an earlier step becomes that of the run, on all ranks, and is evaluated. */
+/* Reads the state of an earlier step on rank 0. A checkpoint that could not be written, or was
+ * damaged since, is no reason to lose the last state too: then *step becomes 0. */
+static enum lk_status read_back(struct lk_trainer *trainer, int64_t *step)
+{
+    const enum lk_status status = lk_trainer_restore(trainer, *step);
+    if (status != LK_E_IO && status != LK_E_DATA)
+        return status;
+    lk_log(LK_LOG_WARNING,
+           "the state of step %lld cannot be restored, the run ends with that of step %lld: %s",
+           (long long)*step, (long long)trainer->done, lk_error_text());
+    lk_error_clear();
+    *step = 0;
+    return LK_OK;
+}
+
+/* The state of an earlier step, which rank 0 has read, becomes that of the run, on all ranks,
+ * and is evaluated. */
 static enum lk_status restore(struct lk_trainer *trainer, int64_t step)
 {
     char text[64];
-    if (lk_world_rank(trainer->world) == 0)
-        LK_TRY(lk_trainer_restore(trainer, step));
     LK_TRY(lk_trainer_broadcast_state(trainer));
     snprintf(text, sizeof text, "the state of step %lld is restored", (long long)step);
     LK_TRY(tell(trainer, text));
@@ -250,9 +264,13 @@ static enum lk_status end_run(struct lk_trainer *trainer, const struct lk_callba
     if (lk_world_rank(trainer->world) == 0) {
         lk_callbacks_end(trainer->callbacks);
         told[1] = lk_callbacks_take_wish(trainer->callbacks, true).restores;
+        if (told[1] == trainer->done)
+            told[1] = 0;
+        if (told[1] > 0)
+            LK_TRY(read_back(trainer, &told[1]));
     }
     LK_TRY(lk_world_broadcast(trainer->world, sizeof told, told));
-    return told[1] > 0 && told[1] != trainer->done ? restore(trainer, told[1]) : LK_OK;
+    return told[1] > 0 ? restore(trainer, told[1]) : LK_OK;
 }
 
 enum lk_status lk_trainer_obey(struct lk_trainer *trainer, bool is_agreed, bool saves,

@@ -138,6 +138,28 @@ class Stopping(CallbackTest):
             stopped.add(steps)
         self.assertGreater(len(stopped), 2)
 
+    def test_an_output_that_is_called_like_a_metric(self):
+        """The end of a figure's name says which way it is better, not what is in it."""
+        self.put('two.csv', 'a,b,kind,auc\n' + ''.join(
+            f'{i % 7 / 7},{i % 5 / 5},{i % 2},{i % 7 / 7 + i % 5 / 5}\n' for i in range(512)))
+        self.put('two.yaml', """name: two
+input: {numbers: [2]}
+layers:
+  - {name: kind_x, from: numbers, dense: {units: 2}}
+  - {name: kind_y, softmax: }
+  - {name: auc_y, from: numbers, dense: {units: 1}}
+output: {kind: kind_y, auc: auc_y}
+loss: {kind: cross_entropy, auc: mean_squared_error}
+""")
+        done = self.run_program('train', 'two.yaml', '--data',
+                                'csv:two.csv,fields=numbers:a+b,label=kind:kind,auc:auc',
+                                '--val', '10%', '--batch-size', '32', '--lr', '0.01',
+                                '--epochs', '6', '--run', 'run', '--callback',
+                                'early_stopping monitor=val_auc_loss patience=2')
+        losses = [e['outputs']['auc']['loss'] for e in self.events('run', 'eval')]
+        self.assertEqual(len(losses), 6, done.stderr)
+        self.assertLess(losses[-1], losses[0])
+
     def test_restore_best(self):
         done = self.fit('run', 'early_stopping patience=3 min_delta=0.02 restore_best=true')
         evaluations = self.events('run', 'eval')
@@ -156,6 +178,30 @@ class Stopping(CallbackTest):
         self.assertEqual(len(self.events('run', 'end')), 1)
         self.assertEqual(self.events('run', 'eval'), evaluations)
         self.assertIn(f"{best['loss']:.6f}", self.run_program('eval', 'run').stdout)
+
+    def test_a_best_state_that_is_gone(self):
+        """The run ends with its last state, which is said. No rate is better than the first."""
+        name = 'run/checkpoints/step-00000016.safetensors'
+        for damage in (lambda path: os.remove(path), lambda path: os.truncate(path, 1000)):
+            running = subprocess.Popen(
+                [program.PROGRAM, 'train', 'tiny.yaml', '--data', DATA, '--batch-size', '32',
+                 '--run', 'run', '--fresh', '--log-format', 'jsonl', '--epochs', '400',
+                 '--callback', 'early_stopping monitor=lr patience=200 restore_best=true'],
+                cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                env=self.environment())
+            for line in running.stdout:
+                event = json.loads(line)
+                if event['event'] == 'checkpoint' and event['step'] == 16:
+                    damage(self.path(name))
+            said = running.stderr.read()
+            running.stderr.close()
+            running.stdout.close()
+            self.assertEqual(running.wait(60), 0, said)
+            self.assertIn('the state of step 16 cannot be restored, the run ends with that of '
+                          'step 3216', said)
+            self.assertEqual(self.metadata('run', 3216)['parameters_sha256'],
+                             self.sha256('run'))
+            self.run_program('eval', 'run')
 
     def test_restore_best_at_the_last_step(self):
         self.fit('run', 'early_stopping patience=30 min_delta=0.3 restore_best=true', epochs=4)
@@ -366,6 +412,7 @@ class Files(CallbackTest):
             self.skipTest('there is no Python package tensorboard')
         self.put('tiny.yaml', program.MODEL.replace(
             '  - dense: {units: 10}', '  - {name: hidden, dense: {units: 16}}\n'
+            '  - {batch_norm: {activation: relu}}\n'
             '  - {name: dense_1, dense: {units: 10}}'))
         several = ['--device', '0*2', '--split', '1:1', '--shards', '4']
         for self.options in (['--shards', '4'], ['--precision', 'mixed'],

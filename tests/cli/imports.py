@@ -128,7 +128,8 @@ class Text(ImportTest):
         self.run_program('import', 'm.json', '-o', 'net')
         found = re.findall(r'dropout: \{([^}]*)', self.text())
         self.assertEqual(found, ['rate: 0.25, per: channel', 'rate: 0.5, per: channel',
-                                 'rate: 0.5, per: sample', 'rate: 0.5', 'rate: 0.5, per: sample'])
+                                 'rate: 0.5, per: sample', 'rate: 0.5',
+                                 'rate: 0.5, per: sample'])
 
     def test_names_become_ours(self):
         self.layers(('ReLU', {'name': 'é: [x]'}), ('ReLU', {'name': 'true'}),

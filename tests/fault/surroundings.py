@@ -75,6 +75,9 @@ class Surroundings(ProgramTest):
         said = self.end(running)
         self.assertIn("run directory 'run' was removed: it is made again", said)
         self.assertEqual(self.sha256('run'), self.whole('400'))
+        self.assertEqual([e['step'] for e in self.events('run', 'step')], [*range(1, 401)])
+        with open(self.path('run/log.csv')) as file:
+            self.assertEqual(len(file.readlines()), 26)
         self.run_program('eval', 'run')
         self.run_program(*self.TRAIN, '--epochs', '1000', '--steps', '410')
         self.assertEqual(self.sha256('run'), self.bits_of_410())
@@ -102,6 +105,39 @@ class Surroundings(ProgramTest):
                 self.assertEqual(file.read(len(before)), before)
         self.assertEqual([e['step'] for e in self.events('run', 'step')], [*range(1, 401)])
         self.assertEqual(self.sha256('run'), self.whole('400'))
+
+    def test_folders_removed(self):
+        """Of checkpoints and of TensorBoard's files, not the directory."""
+        running = self.start('--epochs', '1000', '--steps', '400', '--callback', 'tensorboard')
+        self.until(running, 'checkpoint')
+        running.send_signal(signal.SIGSTOP)
+        shutil.rmtree(self.path('run/checkpoints'))
+        shutil.rmtree(self.path('run/tensorboard'))
+        running.send_signal(signal.SIGCONT)
+        said = self.end(running)
+        self.assertIn("'run/checkpoints' was removed: it is made again", said)
+        self.assertIn("events.out.tfevents.0.lockstep' was removed: it is written again", said)
+        self.assertTrue(os.path.exists(self.path('run/tensorboard/train')))
+        self.assertEqual(self.sha256('run'), self.whole('400'))
+        self.run_program('eval', 'run')
+
+    def test_a_file_of_somebody_in_the_place_of_one(self):
+        """It is told of once, and is whole after training, also where that goes on."""
+        for name, said_then in (('log.csv', "file 'run/log.csv' is there and not of a run"),
+                                ('metrics.jsonl', "file 'run/metrics.jsonl' is there and not")):
+            running = self.start('--epochs', '1000', '--steps', '400', '--fresh')
+            self.until(running, 'checkpoint')
+            running.send_signal(signal.SIGSTOP)
+            os.remove(self.path('run/' + name))
+            self.put('run/' + name, 'notes of mine\n' * 2000)
+            running.send_signal(signal.SIGCONT)
+            said = self.end(running)
+            self.assertEqual(said.count(f"'run/{name}' was removed, and another file is there"),
+                             1)
+            self.refused(2, said_then, *self.TRAIN, '--epochs', '1000', '--steps', '410')
+            with open(self.path('run/' + name)) as file:
+                self.assertEqual(file.read(), 'notes of mine\n' * 2000)
+            os.remove(self.path('run/' + name))
 
     def test_another_one_is_there(self):
         running = self.start('--epochs', '1000', '--steps', '400')

@@ -5,8 +5,10 @@
 #include "base/log.h"
 #include "io/file.h"
 #include "scratch.h"
+#include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 static int warned;
 
@@ -14,6 +16,7 @@ static void count_warning(void *context, enum lk_log_level level, const char *me
 {
     (void)context;
     warned += level == LK_LOG_WARNING && strstr(message, "grow.txt") != NULL;
+    errno = ENOTTY; /* as writing to a pipe does */
 }
 
 static void ok(enum lk_status status)
@@ -67,12 +70,12 @@ static void is_written_again_where_it_was_removed(void **state)
     ok(lk_journal_write(journal));
     warned = 0;
     lk_log_set(count_warning, NULL);
-    lk_journal_find(journal);
+    lk_journal_find(journal, path);
     assert_int_equal(warned, 0);
     unlink(path);
     fputs("two\n", lk_journal_stream(journal));
     ok(lk_journal_write(journal));
-    lk_journal_find(journal);
+    lk_journal_find(journal, path);
     assert_int_equal(warned, 1);
     expect(path, "one\ntwo\n");
     fputs("three\n", lk_journal_stream(journal));
@@ -84,16 +87,47 @@ static void is_written_again_where_it_was_removed(void **state)
     scratch_put(path, "mine", 4);
     fputs("four\n", lk_journal_stream(journal));
     ok(lk_journal_write(journal));
-    lk_journal_find(journal);
-    lk_journal_find(journal);
+    lk_journal_find(journal, path);
+    lk_journal_find(journal, path);
     assert_int_equal(warned, 2);
     expect(path, "mine");
     unlink(path);
-    lk_journal_find(journal);
+    lk_journal_find(journal, path);
     lk_log_set(NULL, NULL);
     lk_journal_close(journal);
     expect(path, "one\ntwo\nthree\nfour\n");
     unlink(path);
+}
+
+static void follows_where_folders_go(void **state)
+{
+    (void)state;
+    struct lk_journal *journal = NULL;
+    char folder[256], path[300], other[300];
+    snprintf(folder, sizeof folder, "%s", scratch_path("logs"));
+    snprintf(path, sizeof path, "%s/grow.txt", folder);
+    snprintf(other, sizeof other, "%s/grow.txt.1", folder);
+    assert_int_equal(mkdir(folder, 0777), 0);
+    ok(lk_journal_open(path, 0, &journal));
+    fputs("one\n", lk_journal_stream(journal));
+    ok(lk_journal_write(journal));
+    warned = 0;
+    lk_log_set(count_warning, NULL);
+    assert_int_equal(rename(path, other), 0); /* renamed: the name is the file's that grows */
+    lk_journal_find(journal, path);
+    expect(path, "one\n");
+    unlink(path);
+    unlink(other);
+    assert_int_equal(rmdir(folder), 0); /* its folder too */
+    lk_journal_find(journal, path);
+    fputs("two\n", lk_journal_stream(journal));
+    ok(lk_journal_write(journal));
+    assert_int_equal(warned, 2);
+    lk_log_set(NULL, NULL);
+    lk_journal_close(journal);
+    expect(path, "one\ntwo\n");
+    unlink(path);
+    rmdir(folder);
 }
 
 static void refuses_what_is_no_file(void **state)
@@ -157,6 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grows_behind_what_was_there),
         cmocka_unit_test(is_written_again_where_it_was_removed),
+        cmocka_unit_test(follows_where_folders_go),
         cmocka_unit_test(refuses_what_is_no_file),
         cmocka_unit_test(waits_for_room),
     };

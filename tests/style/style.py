@@ -43,8 +43,8 @@ HALLS = {
                  [""]],
     "serve": [["config", "http"], ["models"], ["rest"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
-    "train": [["callbacks", "evaluation", "tuning"], ["place", "settings"], ["run"], [""],
-              ["compute", "predict", "resume", "sweep", "validate"]],
+    "train": [["logs"], ["callbacks", "evaluation", "tuning"], ["place", "settings"], ["run"],
+              [""], ["compute", "predict", "resume", "sweep", "validate"]],
 }
 
 # Rooms of the program, below tools/.

@@ -8,7 +8,8 @@
 static enum lk_status keep_place(struct lk_stepper *stepper, int place)
 {
     const struct lk_replica *replica = stepper->places[place].replica;
-    const size_t bytes = (size_t)lk_replica_trainable_count(replica) * sizeof(float);
+    const int64_t trainable = lk_replica_trainable_count(replica);
+    const size_t bytes = (size_t)trainable * sizeof(float);
     float **kept = &stepper->kept[place];
     void *sums;
     if (!*kept && bytes > 0)
@@ -18,7 +19,7 @@ static enum lk_status keep_place(struct lk_stepper *stepper, int place)
     for (int b = 0; b < lk_replica_bucket_count(replica); b++) {
         const struct lk_bucket bucket = lk_replica_bucket(replica, b);
         const int number = lk_exchange_bucket(stepper->exchange, place, b);
-        if (bucket.list_stride > 0)
+        if (bucket.list_stride > 0 || bucket.first >= trainable) /* row lists, averages */
             continue;
         LK_TRY(lk_exchange_result(stepper->exchange, number, &sums));
         memcpy(*kept + bucket.first, sums, (size_t)bucket.count * sizeof(float));

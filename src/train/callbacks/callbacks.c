@@ -37,6 +37,8 @@ enum lk_status lk_callbacks_create(const char *text, const struct lk_callback_si
     if (!made)
         return lk_fail_memory("callbacks", sizeof *made);
     made->site = *site;
+    made->site.logs = &made->logs;
+    made->logs.run = site->run;
     lk_figures_set_expected(&made->own, site->model, site->has_accuracy, true);
     enum lk_status status = LK_OK;
     for (const char *at = normal; status == LK_OK && lk_called_next(&at, one);)
@@ -309,4 +311,9 @@ enum lk_status lk_callbacks_flush(struct lk_callbacks *callbacks, bool is_last)
             return lk_fail_within(status, "callback '%s'", called->kind->name);
     }
     return LK_OK;
+}
+
+void lk_callbacks_find(struct lk_callbacks *callbacks)
+{
+    lk_logs_find(&callbacks->logs);
 }

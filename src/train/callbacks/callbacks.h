@@ -23,7 +23,8 @@ enum {
 
 /* What callbacks have to know of a training; outlives them. */
 struct lk_callback_site {
-    const char *run; /* the run directory; "": none */
+    const char *run;      /* the run directory; "": none */
+    struct lk_logs *logs; /* set by lk_callbacks_create() */
     const struct lk_model *model;
     const char *settings;           /* all, as a run file has them */
     int64_t checkpoint_every;       /* the setting */
@@ -177,5 +178,8 @@ LK_MUST_CHECK enum lk_status lk_callbacks_saved(struct lk_callbacks *callbacks, 
  * thread. fails: LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_callbacks_flush(struct lk_callbacks *callbacks, bool is_last);
 LK_MUST_CHECK enum lk_status lk_callbacks_sync(const struct lk_callbacks *callbacks);
+
+/* Writes files again that somebody has removed from the run directory, which is said. */
+void lk_callbacks_find(struct lk_callbacks *callbacks);
 
 #endif

@@ -90,13 +90,23 @@ void lk_figures_set_expected(struct lk_figures *figures, const struct lk_model *
     }
 }
 
+/* Whether a name of so many bytes ends with that. */
+static bool ends_with(const char *name, size_t bytes, const char *end)
+{
+    const size_t length = strlen(end);
+    return bytes >= length && memcmp(name + bytes - length, end, length) == 0;
+}
+
+/* "val_OUTPUT_METRIC(k=2)": of what comes before the metric nothing is known, "val_auc_loss" is
+ * a loss. */
 bool lk_monitor_is_up(const char *name, int mode)
 {
     const struct lk_metric_kind *kind;
+    const size_t bytes = strcspn(name, "(");
     size_t longest = 0;
     bool is_up = false;
     for (int i = 0; (kind = lk_metric_kind(i)) != NULL; i++)
-        if (strlen(kind->name) > longest && strstr(name, kind->name)) {
+        if (strlen(kind->name) > longest && ends_with(name, bytes, kind->name)) {
             longest = strlen(kind->name);
             is_up = kind->is_larger_better;
         }

@@ -20,6 +20,7 @@ struct lk_epoch_sums {
 
 struct lk_callbacks {
     struct lk_callback_site site;
+    struct lk_logs logs; /* that callbacks have open */
     struct lk_called list[LK_MOST_CALLBACKS];
     bool has_ended[LK_MOST_CALLBACKS]; /* it has ended the run */
     int count;

@@ -4,8 +4,8 @@
 #define LK_TRAIN_CALLBACKS_KINDS_H
 
 #include "base/option.h"
-#include "io/journal.h"
 #include "train/callbacks/callbacks.h"
+#include "train/logs/log_file.h"
 
 struct lk_called {
     const struct lk_callback_kind *kind;
@@ -94,37 +94,10 @@ LK_MUST_CHECK enum lk_status lk_monitor_check(const char *monitor,
 LK_MUST_CHECK enum lk_status lk_bound_read(const char *name, const char *text, bool *is_there,
                                            double *bound);
 
-/* A path that a callback was given: a relative one is below the run directory, where there is
- * one. fails: LK_E_ARGUMENT, too long */
-enum { LK_CALLED_PATH = 1024 };
-LK_MUST_CHECK enum lk_status lk_called_path(const char *run, const char *path,
-                                            char full[LK_CALLED_PATH]);
-
 /* Refuses a path that is a run's own file or folder (config.yaml, metrics.jsonl, ...), or that
  * of one of the `count` callbacks before it. fails: LK_E_ARGUMENT, also for "" */
 LK_MUST_CHECK enum lk_status lk_called_check_path(const struct lk_called *called,
                                                   const struct lk_called *before, int count);
-
-/* A file of a run that grows. {0} is none. */
-struct lk_log_file {
-    char path[LK_CALLED_PATH];
-    struct lk_journal *journal;
-    int64_t begun; /* bytes that were there */
-};
-
-/* Opens it behind its first `bytes` bytes; those behind are removed. Its path is read as
- * lk_called_path() does. fails: LK_E_IO; LK_E_ARGUMENT: bytes is 0, and what would be removed
- * does not begin with `beginning` (NULL: may begin with anything) */
-LK_MUST_CHECK enum lk_status lk_log_file_open(struct lk_log_file *log, const char *run,
-                                              const char *path, int64_t bytes,
-                                              const char *beginning);
-
-/* Writes what was added and tells how long the file is, with what a disk that takes nothing
- * keeps waiting; is_last: nothing may wait. fails: LK_E_IO */
-LK_MUST_CHECK enum lk_status lk_log_file_flush(struct lk_log_file *log, bool is_last,
-                                               int64_t *bytes);
-LK_MUST_CHECK enum lk_status lk_log_file_sync(const struct lk_log_file *log);
-void lk_log_file_close(struct lk_log_file *log);
 
 #define LK_CALLED_OPTION(type, field) .name = #field, .offset = offsetof(type, field)
 

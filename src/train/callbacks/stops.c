@@ -230,9 +230,9 @@ static const struct lk_option file_table[] = {
 static enum lk_status refuse_file(struct lk_called *called, int64_t step)
 {
     const struct file_options *o = called->options;
-    char path[LK_CALLED_PATH];
+    char path[LK_LOG_PATH];
     (void)step;
-    LK_TRY(lk_called_path(called->site->run, o->file, path));
+    LK_TRY(lk_log_path(called->site->run, o->file, path));
     return lk_file_exists(path)
                ? lk_fail(LK_E_ARGUMENT, "file '%s' is there; remove it to train on", path)
                : LK_OK;
@@ -242,9 +242,9 @@ static enum lk_status see_file(struct lk_called *called, const struct lk_event *
                                struct lk_callback_wish *wish)
 {
     const struct file_options *o = called->options;
-    char path[LK_CALLED_PATH];
+    char path[LK_LOG_PATH];
     (void)event;
-    LK_TRY(lk_called_path(called->site->run, o->file, path));
+    LK_TRY(lk_log_path(called->site->run, o->file, path));
     if (lk_file_exists(path))
         lk_wish_stop(wish, LK_CALLBACK_INTERRUPTS, "stop_file: '%.300s' is there", path);
     return LK_OK;

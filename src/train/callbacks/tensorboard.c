@@ -63,12 +63,12 @@ static enum lk_status open_writer(const struct lk_called *called, const char *wr
                                   int64_t bytes, struct lk_log_file *log)
 {
     const struct options *o = called->options;
-    char folder[LK_CALLED_PATH], path[700];
+    char folder[LK_LOG_PATH], path[700];
     snprintf(path, sizeof path, "%s/%s", o->folder, writer);
-    LK_TRY(lk_called_path(called->site->run, path, folder));
+    LK_TRY(lk_log_path(called->site->run, path, folder));
     LK_TRY(lk_folder_make(folder));
     snprintf(path, sizeof path, "%s/%s/events.out.tfevents.0.lockstep", o->folder, writer);
-    LK_TRY(lk_log_file_open(log, called->site->run, path, bytes, NULL));
+    LK_TRY(lk_log_file_open(called->site->logs, log, path, bytes, NULL));
     return log->begun > 0
                ? LK_OK
                : lk_event_file_begin(lk_journal_stream(log->journal), log->path, wall_time());

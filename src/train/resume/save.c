@@ -169,6 +169,7 @@ static enum lk_status find_folder(struct lk_trainer *trainer)
     struct lk_setting_changes changes = {0};
     bool is_new = false;
     LK_TRY(lk_run_folder_find(trainer->folder, &is_new));
+    lk_callbacks_find(trainer->callbacks);
     const enum lk_status status = is_new ? lk_trainer_begin_folder(trainer, &changes) : LK_OK;
     lk_setting_changes_clear(&changes);
     return status;

@@ -142,30 +142,41 @@ static bool find_name(const struct lk_run_folder *folder, char path[512])
     return length > 0 && is_held_one(folder, path);
 }
 
+/* What may be gone of the directory that is held. */
+static enum lk_status find_files(struct lk_run_folder *folder)
+{
+    if (folder->journal)
+        lk_journal_find(folder->journal, folder->metrics);
+    if (lk_folder_exists(folder->checkpoints))
+        return LK_OK;
+    lk_log(LK_LOG_WARNING, "'%s' was removed: it is made again, without what it had",
+           folder->checkpoints);
+    return lk_folder_make(folder->checkpoints);
+}
+
 enum lk_status lk_run_folder_find(struct lk_run_folder *folder, bool *is_new)
 {
     char now[512];
     *is_new = false;
     if (!folder->path[0])
         return LK_OK;
-    if (is_held_one(folder, folder->path)) {
-        if (folder->journal)
-            lk_journal_find(folder->journal);
-        return LK_OK;
-    }
+    if (is_held_one(folder, folder->path))
+        return find_files(folder);
     if (find_name(folder, now)) {
         lk_log(LK_LOG_WARNING, "run directory '%s' was moved to '%s' and is used there",
                folder->path, now);
         name_files(folder, now);
-        return LK_OK;
+        return find_files(folder);
     }
     if (access(folder->path, F_OK) == 0)
         return lk_fail(LK_E_IO, "run directory '%s' was removed, and another one is there now",
                        folder->path);
     LK_TRY(lk_folder_make(folder->checkpoints));
     lk_log(LK_LOG_WARNING,
-           "run directory '%s' was removed: it is made again, without what it had",
+           "run directory '%s' was removed: it is made again, without its checkpoints",
            folder->path);
+    if (folder->journal)
+        lk_journal_find(folder->journal, folder->metrics);
     close(folder->lock);
     *is_new = true;
     return lock(folder);
@@ -275,6 +286,9 @@ static void warn_of_lost_steps(const struct lk_run_folder *folder, int64_t found
             folder->metrics, (long long)found, (long long)step);
 }
 
+/* What the file begins with, see lk_event_print(). */
+static const char first_words[] = "{\"event\": ";
+
 /* Rewrites metrics.jsonl without the lines that no longer hold and without a torn last line,
  * and without the last evaluation where it will be written again. */
 static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t step,
@@ -288,6 +302,11 @@ static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t st
         return LK_OK;
     }
     LK_TRY(lk_file_read(folder->metrics, MOST_METRICS_BYTES, &data, &bytes));
+    if (strncmp(data, first_words, bytes < strlen(first_words) ? bytes : strlen(first_words))) {
+        free(data);
+        return lk_fail(LK_E_ARGUMENT, "file '%s' is there and not of a run: it is not replaced",
+                       folder->metrics);
+    }
     char *text = data;
     for (size_t at = 0; at < bytes;) {
         const char *end = memchr(text + at, '\n', bytes - at);
