@@ -11,6 +11,7 @@ import struct
 import subprocess
 import termios
 import time
+import unicodedata
 
 import program
 from program import DATA, PROGRAM, ProgramTest
@@ -325,6 +326,17 @@ class Terminal(WatchTest):
         process, leader = self.start(*names[:3], rows=30)
         lines, _ = self.frame(leader, 'stopped', 30)
         self.assertEqual(len([line for line in lines if line.startswith('loss')]), 3)
+
+    def test_wide_characters(self):
+        """They take two columns of a terminal each."""
+        name = '長い名前の実行です、とても長いです'
+        self.write(name, [step(1), step(2)])
+        for columns in 20, 21, 25, 30, 31, 60:
+            process, leader = self.start(name, columns=columns)
+            lines, _ = self.frame(leader, name[-3:] if columns < 60 else name)
+            for line in lines:
+                width = sum(2 if unicodedata.east_asian_width(c) in 'WF' else 1 for c in line)
+                self.assertLessEqual(width, columns, line)
 
     def test_colours(self):
         self.write('run', [step(1), step(2)])

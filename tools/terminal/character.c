@@ -1,6 +1,8 @@
 /* Decodes UTF-8 and recognizes characters that must not be shown. */
 #include "terminal/character.h"
 
+#include <stddef.h>
+
 /* least_codes[n]: the lowest code that needs n bytes; UTF-8 of n bytes with a lower one is
  * invalid. */
 static const uint32_t least_codes[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -39,4 +41,21 @@ bool character_is_harmless(uint32_t code)
 {
     const bool is_control = code < ' ' || (code >= 0x7f && code < 0xa0);
     return !is_control && !is_direction(code) && (code & 0xfffe) != 0xfffe;
+}
+
+int character_columns(uint32_t code)
+{
+    static const struct {
+        uint32_t first, last;
+        int columns;
+    } blocks[] = {{0x300, 0x36f, 0},     {0x1100, 0x115f, 2},   {0x200b, 0x200d, 0},
+                  {0x20d0, 0x20ff, 0},   {0x2e80, 0x303e, 2},   {0x3041, 0xa4cf, 2},
+                  {0xac00, 0xd7a3, 2},   {0xf900, 0xfaff, 2},   {0xfe00, 0xfe0f, 0},
+                  {0xfe30, 0xfe6f, 2},   {0xff00, 0xff60, 2},   {0xffe0, 0xffe6, 2},
+                  {0x1f300, 0x1f64f, 2}, {0x1f680, 0x1f6ff, 2}, {0x1f900, 0x1faff, 2},
+                  {0x20000, 0x3fffd, 2}};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks && code >= blocks[i].first; i++)
+        if (code <= blocks[i].last)
+            return blocks[i].columns;
+    return 1;
 }

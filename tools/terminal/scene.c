@@ -51,13 +51,15 @@ static void put(struct scene_line *line, const char *bytes, size_t count)
 static void put_text(struct scene *scene, struct scene_line *line, const char *text)
 {
     uint32_t code;
-    while (*text && line->columns < scene->columns && line->used < SCENE_BYTES - 32) {
+    while (*text && line->used < SCENE_BYTES - 32) {
         const int bytes = character_read(text, &code);
+        if (line->columns + character_columns(code) > scene->columns)
+            break;
         if (character_is_harmless(code))
             put(line, text, (size_t)bytes);
         else
             put(line, "?", 1);
-        line->columns++;
+        line->columns += character_columns(code);
         text += bytes;
     }
 }
@@ -93,11 +95,12 @@ void scene_name(struct scene *scene, enum ink ink, int columns, const char *text
 {
     const char *mark = scene->has_unicode ? "\u2026" : "..";
     const int width = terminal_width(text), more = width - columns;
+    int left = more + terminal_width(mark);
     uint32_t code;
     if (more > 0) {
-        for (int i = 0; i < more + terminal_width(mark) && *text; i++)
+        for (; left > 0 && *text; left -= character_columns(code))
             text += character_read(text, &code);
-        scene_add(scene, ink, "%s%s", mark, text);
+        scene_add(scene, ink, "%s%s%*s", mark, text, left < 0 ? -left : 0, "");
     } else {
         scene_add(scene, ink, "%s%*s", text, -more, "");
     }

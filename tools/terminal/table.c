@@ -171,9 +171,10 @@ static void print_shortened(const char *text, int width)
     uint32_t code;
     terminal_print(text, head);
     printf("%s", mark);
-    for (; left > 0; left--)
+    for (; left > 0; left -= character_columns(code))
         text += character_read(text, &code);
-    terminal_print(text, kept / 2);
+    printf("%*s", -left, ""); /* for half of a wide character that is gone too */
+    terminal_print(text, kept / 2 + left);
 }
 
 static void print_blanks(int count)

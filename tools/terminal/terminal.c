@@ -53,11 +53,12 @@ void terminal_quiet(void)
     task_quiet();
 }
 
-/* Writes the character that the text begins with and returns its bytes. */
-static int put_character(const char *text, FILE *file)
+/* Writes the character that the text begins with, adds its columns and returns its bytes. */
+static int put_character(const char *text, FILE *file, int *columns)
 {
     uint32_t code;
     const int bytes = character_read(text, &code);
+    *columns += character_columns(code);
     if (character_is_harmless(code))
         fwrite(text, 1, (size_t)bytes, file);
     else
@@ -70,7 +71,7 @@ static int word_columns(const char *text)
 {
     int columns = 1;
     uint32_t code;
-    for (text++; *text && !strchr(" \n\t", *text); columns++)
+    for (text++; *text && !strchr(" \n\t", *text); columns += character_columns(code))
         text += character_read(text, &code);
     return columns;
 }
@@ -90,8 +91,7 @@ static void put_lines(const char *text, int most, FILE *file)
             column = *text == '\n' ? 0 : column / 8 * 8 + 8;
             fputc(*text++, file);
         } else {
-            text += put_character(text, file);
-            column++;
+            text += put_character(text, file, &column);
         }
     }
 }
@@ -201,8 +201,13 @@ static void draw_text(const void *from, int columns, char text[STATUS_TEXT])
     const char *rest = from;
     size_t bytes = 0;
     uint32_t code;
-    for (int used = 0; rest[bytes] && used < columns; used++)
-        bytes += (size_t)character_read(rest + bytes, &code);
+    for (int used = 0; rest[bytes];) {
+        const int next = character_read(rest + bytes, &code);
+        used += character_columns(code);
+        if (used > columns)
+            break;
+        bytes += (size_t)next;
+    }
     memcpy(text, rest, bytes);
     text[bytes] = '\0';
 }
@@ -222,7 +227,7 @@ int terminal_width(const char *text)
 {
     int width = 0;
     uint32_t code;
-    for (; *text; width++)
+    for (; *text; width += character_columns(code))
         text += character_read(text, &code);
     return width;
 }
@@ -230,8 +235,10 @@ int terminal_width(const char *text)
 void terminal_print(const char *text, int width)
 {
     int used = 0;
-    for (; *text && (width == 0 || used < width); used++)
-        text += put_character(text, stdout);
+    uint32_t code;
+    while (*text && (width == 0 || (character_read(text, &code) > 0 &&
+                                    used + character_columns(code) <= width)))
+        text += put_character(text, stdout, &used);
     printf("%*s", width > 0 ? width - used : 0, "");
 }
 

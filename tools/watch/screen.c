@@ -25,9 +25,13 @@ static void ring(int number)
     errno = saved;
 }
 
+/* A view that a resize interrupts is written to its end; what ends the program ends a write to
+ * a terminal that takes nothing, too. */
 static void catch (int number, void (*handler)(int))
 {
-    struct sigaction action = {.sa_handler = handler}, found;
+    const bool goes_on = number == SIGTSTP || number == SIGWINCH;
+    struct sigaction action = {.sa_handler = handler, .sa_flags = goes_on ? SA_RESTART : 0},
+                     found;
     sigemptyset(&action.sa_mask);
     if (sigaction(number, NULL, &found) == 0 && found.sa_handler != SIG_IGN)
         sigaction(number, &action, NULL);
