@@ -275,6 +275,17 @@ class WhatFits(WeightsTest):
         self.refused(2, ",by=chance", 'train', 'net.yaml', '--data', DATA, '--weights',
                      'w,by=chance')
 
+    def test_order_would_do(self):
+        """Names that tell something else: the message says that the order fits."""
+        names = {'conv.weight': 'deep.weight', 'deep.weight': 'conv.weight'}
+        write_safetensors(self.path('w'), {names.get(name, name): a
+                                           for name, a in self.arrays.items()},
+                          {'format': 'pt'})
+        self.refuses(["',by=order' behind the file's name would take all of it"], '--weights',
+                     'w')
+        expected = self.after_a_step('plain', '--weights', 'torch.safetensors')[0]
+        self.assertEqual(self.after_a_step('run', '--weights', 'w,by=order')[0], expected)
+
     def test_another_number_of_classes(self):
         model = NET.replace('units: 10', 'units: 12')
         self.put('twelve.yaml', model)

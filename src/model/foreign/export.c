@@ -5,8 +5,8 @@
 #include "base/text.h"
 #include "io/arrays/hdf5_write.h"
 #include "io/file.h"
-#include "model/naming/names.h"
 #include "model/foreign/stored.h"
+#include "model/naming/names.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

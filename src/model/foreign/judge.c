@@ -252,11 +252,15 @@ static enum lk_status refuse(const struct lk_judgement *j, struct findings *f)
     print_names(j, names);
     return lk_fail(LK_E_SHAPE,
                    "'%s' does not fit model '%s' (%d of %d parameters found, %s): "
-                   "%s%s%s%s%s%s%s; 'train' and 'eval' take what fits with --skip-mismatch",
+                   "%s%s%s%s%s%s%s; %s",
                    j->path, j->model, j->pairing->paired, expected_count(j), names, misshapen,
                    *misshapen && (*missing || *extra) ? "; " : "",
                    *missing ? "missing from it: " : "", missing, *missing && *extra ? "; " : "",
-                   *extra ? "the model has no " : "", extra);
+                   *extra ? "the model has no " : "", extra,
+                   j->pairing->order_fits
+                       ? "',by=order' behind the file's name would take all of it in order, "
+                         "by shape"
+                       : "'train' and 'eval' take what fits with --skip-mismatch");
 }
 
 /* Where names do not tell what went where. */

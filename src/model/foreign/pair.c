@@ -439,6 +439,19 @@ static bool names_fit(const struct lk_pairing *p, const struct index *index,
     return p->paired > 0 && (2 * p->paired >= namings->params || 2 * p->paired >= index->count);
 }
 
+/* Whether each parameter has an array, and no array is left over. */
+static bool is_whole(const struct lk_pairing *p, const struct lk_namings *namings,
+                     const struct index *index)
+{
+    int arrays = 0, expected = 0;
+    for (int i = 0; i < namings->params; i++) {
+        expected += !p->pair[i].is_initial;
+        arrays +=
+            (p->pair[i].array >= 0 && p->pair[i].layout.first == 0) + (p->pair[i].added >= 0);
+    }
+    return p->fitting == expected && arrays == index->count;
+}
+
 enum lk_status lk_pair(const struct lk_arrays *file, struct lk_namings *namings,
                        enum lk_pair_by by, struct lk_pairing *pairing)
 {
@@ -456,6 +469,9 @@ enum lk_status lk_pair(const struct lk_arrays *file, struct lk_namings *namings,
     *pairing = is_better(&ordered, &named) ? ordered : named;
     if (by == LK_PAIR_BY_BOTH)
         LK_TRY_OUT(complete(file, namings, pairing));
+    if (by == LK_PAIR_BY_BOTH && pairing->naming && pairing->fitting < namings->params)
+        LK_TRY_OUT(pair_orders(file, namings, &ordered));
+    pairing->order_fits = is_whole(&ordered, namings, &index);
     if (!pairing->naming && pairing->paired == 0 && by == LK_PAIR_BY_NAME)
         pairing->naming = &namings->list[0];
 out:
