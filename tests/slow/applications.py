@@ -66,7 +66,7 @@ class Keras(Compared):
             else:
                 w.assign(random.normal(0, 0.1, w.shape))
 
-    def check(self, model):
+    def check(self, model, files=('m.keras', 'm.h5', 'm.json')):
         """As an archive, as a whole HDF5 file, and as JSON with the weights apart."""
         import numpy
         self.fill(model)
@@ -77,7 +77,7 @@ class Keras(Compared):
         model.save(self.path('m.h5'))
         model.save_weights(self.path('m.weights.h5'))
         self.put('m.json', model.to_json())
-        for file in 'm.keras', 'm.h5', 'm.json':
+        for file in files:
             self.run_program('import', file, '-o', 'net', '--force')
             weights = ['--weights', 'm.weights.h5'] if file == 'm.json' else []
             found = self.computed('net', x, model.layers[-1].name, *weights)
@@ -99,8 +99,32 @@ class Keras(Compared):
     def test_applications(self):
         from keras import applications
         shape = {'weights': None, 'input_shape': (64, 64, 3), 'classes': 10}
-        for make in applications.MobileNetV2, applications.VGG16, applications.ResNet50:
+        for make in (applications.MobileNetV2, applications.VGG16, applications.ResNet50,
+                     applications.MobileNetV3Small):
             self.check(make(**shape))
+        # Normalization is a norm among others here, which names of Keras 3 do not count
+        for make in applications.EfficientNetB0, applications.EfficientNetV2B0:
+            self.check(make(**shape), ('m.keras', 'm.h5'))
+
+    def test_an_application_within_a_model(self):
+        """What transfer learning in Keras makes is read by the zoo's model."""
+        import keras
+        base = keras.applications.MobileNetV2(weights=None, include_top=False,
+                                              input_shape=(SIZE, SIZE, 3))
+        model = keras.Sequential([
+            keras.Input((SIZE, SIZE, 3)), keras.layers.RandomFlip(), base,
+            keras.layers.GlobalAveragePooling2D(), keras.layers.Dropout(0.2),
+            keras.layers.Dense(6, activation='softmax')])
+        self.fill(model)
+        x = self.images()
+        model.save(self.path('m.keras'))
+        model.save(self.path('m.h5'))
+        model.save_weights(self.path('m.weights.h5'))
+        for file in 'm.keras', 'm.h5', 'm.weights.h5':
+            found = self.computed('mobilenet-v2', x, 'softmax_1', '--set', 'classes=6', '--set',
+                                  f'input=[{SIZE},{SIZE},3]', '--set', 'keras=true',
+                                  '--weights', file)
+            self.compare(f'within a model by {file}', found, model.predict(x, verbose=0))
 
     def test_export(self):
         """Keras loads by name what was exported, and computes the same."""
