@@ -246,7 +246,9 @@ static enum lk_status restore(struct lk_trainer *trainer, int64_t step)
     LK_TRY(lk_trainer_broadcast_state(trainer));
     snprintf(text, sizeof text, "the state of step %lld is restored", (long long)step);
     LK_TRY(tell(trainer, text));
-    return lk_trainer_validate(trainer);
+    LK_TRY(lk_trainer_validate(trainer));
+    trainer->evaluated_step = trainer->done; /* the run's last evaluation is of this state */
+    return LK_OK;
 }
 
 /* Ends the run here where one wishes so; then it may end with an earlier state. */

@@ -352,7 +352,8 @@ static enum lk_status pause_steps(struct lk_trainer *trainer)
     LK_TRY(is_last    ? lk_trainer_save(trainer)
            : is_saved ? lk_trainer_begin_to_save(trainer)
                       : lk_trainer_take_snapshot(trainer));
-    return evaluates && !follows ? evaluate(trainer, is_saved) : LK_OK;
+    const bool is_open = !follows && trainer->evaluated_step != trainer->done;
+    return evaluates && is_open ? evaluate(trainer, is_saved) : LK_OK;
 }
 
 /* A run that is interrupted can go on, if only from its first weights. */
