@@ -306,7 +306,7 @@ class Keeping(CallbackTest):
 
     def test_minutes(self):
         self.train('--run', 'run', '--epochs', '4', '--checkpoint-every', '1000', '--callback',
-                   'checkpoint minutes=0.00001')
+                   'checkpoint minutes=1e-9')  # at every chance
         steps = [e['step'] for e in self.events('run', 'checkpoint')]
         self.assertEqual(steps, [EPOCH, 2 * EPOCH, 3 * EPOCH, 4 * EPOCH])
 
