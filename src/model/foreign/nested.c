@@ -144,26 +144,33 @@ static bool fits(const struct search *s, const struct layer *layer, int m)
     return true;
 }
 
-/* The model to take the layer from; -1: none has it, or nothing decides. */
-static int choose(const struct search *s, const struct layer *layer, bool *is_choice)
+/* Whether model `inner` lies within model `outer`. */
+static bool is_within(const struct search *s, int inner, int outer)
+{
+    const char *prefix = s->inner[outer].prefix;
+    return inner != outer && strncmp(s->inner[inner].prefix, prefix, strlen(prefix)) == 0;
+}
+
+/* The model to take the layer from; -1: none has it, or nothing decides. The inner model at
+ * work goes on, unless one within it has such a layer too. */
+static int choose(const struct search *s, const struct layer *layer)
 {
     int found = -1, count = 0;
-    bool are_beside = true;
+    bool goes_on = false, has_inner = false;
     for (int m = 0; m < s->models; m++) {
         if (!fits(s, layer, m))
             continue;
-        if (m == s->last && s->inner[m].depth > 1)
-            return m;
-        if (found >= 0 && s->inner[m].depth != s->inner[found].depth)
-            are_beside = false;
-        found = found < 0 ? m : found;
+        goes_on |= m == s->last && s->inner[m].depth > 1;
+        has_inner |= s->last >= 0 && is_within(s, m, s->last);
+        found = m;
         count++;
     }
-    *is_choice = count > 1;
-    return are_beside ? found : -1;
+    if (goes_on && !has_inner)
+        return s->last;
+    return count == 1 ? found : -1;
 }
 
-static void take(struct search *s, const struct layer *layer, int m, bool is_choice)
+static void take(struct search *s, const struct layer *layer, int m)
 {
     for (int i = layer->from; i < layer->to; i++) {
         const int p = s->naming->order[i];
@@ -172,10 +179,8 @@ static void take(struct search *s, const struct layer *layer, int m, bool is_cho
             continue;
         pair->array = (int)(find(s, layer, p, m) - s->file->arrays);
         pair->fits = true;
-        pair->by_shape = is_choice;
         s->pairing->paired++;
         s->pairing->fitting++;
-        s->pairing->by_shape += is_choice;
     }
     s->next[layer->class][m]++;
     s->last = m;
@@ -188,7 +193,6 @@ static void pair_layers(struct search *s)
     for (int i = 0; i < s->namings->params; i = layer.to) {
         char class[CLASS_BYTES];
         const char *behind, *name = s->naming->names[order[i]][0];
-        bool is_choice = false;
         layer = (struct layer){.from = i, .to = i + 1};
         if (!name || !split_name(name, class, &behind) ||
             (layer.class = class_number(s, class)) < 0)
@@ -197,9 +201,9 @@ static void pair_layers(struct search *s)
                (!s->naming->names[order[layer.to]][0] ||
                 is_same_layer(name, s->naming->names[order[layer.to]][0])))
             layer.to++;
-        const int m = choose(s, &layer, &is_choice);
+        const int m = choose(s, &layer);
         if (m >= 0)
-            take(s, &layer, m, is_choice);
+            take(s, &layer, m);
     }
 }
 

@@ -9,8 +9,8 @@
  * so in each model by itself: layers/conv2d/vars/0, layers/functional/layers/conv2d/vars/0.
  * Where a model stands among the layers of another is not told. So each layer of ours takes the
  * next one of its class that has its shapes; where several models have one, that of the inner
- * model of the layer before it, whose layers stand together, else of the first of models beside
- * one another. Between a model and one within it nothing decides: the layer gets no arrays.
+ * model of the layer before it, whose layers stand together, unless a model within that one has
+ * such a layer too. Else nothing decides: the layer gets no arrays.
  * pairing: described, and nothing paired; not changed where the file has one model alone.
  * fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_pair_nested(const struct lk_arrays *file,

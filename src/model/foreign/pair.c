@@ -272,6 +272,7 @@ static enum lk_status pair_by_name(const struct index *index, struct lk_namings 
             const int array = find_within(index, naming, made.prefix, naming->names[p]);
             if (array < 0)
                 continue;
+            made.is_mixed |= find_spelled(index, made.prefix, naming->names[p]) < 0;
             set_pair(&made, p, index->file, array);
             set_added(&made, p, index->file,
                       find_within(index, naming, made.prefix, naming->added[p]));
@@ -387,18 +388,21 @@ static enum lk_status list_left(const struct lk_arrays *file, const struct lk_na
     return LK_OK;
 }
 
-/* The array to each parameter that has none, in order; false: not each fits, or arrays are left
- * over. The order of layers in files of Keras 3 is that of the alphabet, which tells nothing:
- * of those one layer alone may be left. */
+/* The array to each parameter that has none, in order; false: not each fits, arrays are left
+ * over, or several layers are. */
 static bool match_left(const struct lk_arrays *file, const struct lk_namings *namings,
                        struct lk_pairing *pairing, const bool *left)
 {
+    const struct lk_node *layer = NULL; /* of several nobody knows the order */
     int at = 0;
     for (int i = 0; i < namings->params; i++) {
         const int p = pairing->naming->order[i];
         const struct lk_pair *pair = &pairing->pair[p];
         if (pair->array >= 0 || pair->is_initial)
             continue;
+        if (layer && layer != namings->param[p].node)
+            return false;
+        layer = namings->param[p].node;
         while (at < file->count && !left[at])
             at++;
         if (at == file->count ||
@@ -420,7 +424,7 @@ static enum lk_status complete(const struct lk_arrays *file, struct lk_namings *
 {
     struct lk_pairing whole = *pairing;
     bool *left = NULL;
-    if (!pairing->naming || pairing->naming->style == LK_NAMING_KERAS_3 ||
+    if (!pairing->naming || pairing->naming->style == LK_NAMING_KERAS_3 || pairing->is_mixed ||
         pairing->fitting < pairing->paired)
         return LK_OK;
     LK_TRY(describe(namings, pairing->naming->layout, &whole.pair));

@@ -26,7 +26,8 @@ struct lk_pairing {
     const struct lk_naming *naming; /* NULL: in the file's order, by shape */
     char prefix[LK_PREFIX_BYTES];   /* that all names of the file have more: "module." */
     int paired, fitting, by_shape;
-    bool order_fits; /* names do not fit all, and all fits in order, by shape */
+    bool is_mixed;        /* some names were found without the prefix, or behind another one */
+    bool order_fits;      /* names do not fit all, and all fits in order, by shape */
     struct lk_pair *pair; /* [params], in the arena of the namings */
 };
 
