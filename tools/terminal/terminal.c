@@ -196,19 +196,25 @@ bool terminal_has_unicode(void)
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-static void draw_text(const void *from, int columns, char text[STATUS_TEXT])
+/* The bytes of a text's beginning that have room in so many columns. */
+static size_t fitting_bytes(const char *text, int columns)
 {
-    const char *rest = from;
     size_t bytes = 0;
     uint32_t code;
-    for (int used = 0; rest[bytes];) {
-        const int next = character_read(rest + bytes, &code);
+    for (int used = 0; text[bytes];) {
+        const int next = character_read(text + bytes, &code);
         used += character_columns(code);
         if (used > columns)
             break;
         bytes += (size_t)next;
     }
-    memcpy(text, rest, bytes);
+    return bytes;
+}
+
+static void draw_text(const void *from, int columns, char text[STATUS_TEXT])
+{
+    const size_t bytes = fitting_bytes(from, columns);
+    memcpy(text, from, bytes);
     text[bytes] = '\0';
 }
 
@@ -234,10 +240,9 @@ int terminal_width(const char *text)
 
 void terminal_print(const char *text, int width)
 {
+    const char *end = text + (width == 0 ? strlen(text) : fitting_bytes(text, width));
     int used = 0;
-    uint32_t code;
-    while (*text && (width == 0 || (character_read(text, &code) > 0 &&
-                                    used + character_columns(code) <= width)))
+    while (text < end)
         text += put_character(text, stdout, &used);
     printf("%*s", width > 0 ? width - used : 0, "");
 }

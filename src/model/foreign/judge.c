@@ -80,23 +80,6 @@ static void find_last(const struct lk_judgement *j, int *param, int *array)
         }
 }
 
-/* used[array]: whether a parameter takes it; to be freed. */
-static enum lk_status find_used(const struct lk_judgement *j, bool **used)
-{
-    bool *made = calloc((size_t)j->file->count + 1, sizeof *made);
-    if (!made)
-        return lk_fail_memory("names of arrays", (size_t)j->file->count);
-    for (int p = 0; p < j->namings->params; p++) {
-        const struct lk_pair *pair = &j->pairing->pair[p];
-        if (pair->array >= 0)
-            made[pair->array] = true;
-        if (pair->added >= 0)
-            made[pair->added] = true;
-    }
-    *used = made;
-    return LK_OK;
-}
-
 /* An array that no parameter takes and that has just the shape of one that is missing: most
  * likely it is that one under another name, not the head of another model. Of vectors too many
  * have one shape. NULL: none. */
@@ -244,6 +227,15 @@ static int expected_count(const struct lk_judgement *j)
     return count;
 }
 
+/* Those of them that no name has found. */
+static int count_by_shape(const struct lk_judgement *j)
+{
+    int count = 0;
+    for (int p = 0; p < j->namings->params; p++)
+        count += j->pairing->pair[p].by_shape;
+    return count;
+}
+
 static enum lk_status refuse(const struct lk_judgement *j, struct findings *f)
 {
     char names[128];
@@ -294,9 +286,8 @@ static void print(const struct lk_judgement *j, struct findings *f)
     const char *head = finish(&f->head), *beside = finish(&f->beside);
     const char *extra = finish(&f->extra), *unused = finish(&f->unused);
     print_names(j, names);
-    if (j->pairing->by_shape > 0)
-        snprintf(shaped, sizeof shaped, ", %d of them in order, by shape",
-                 j->pairing->by_shape);
+    if (count_by_shape(j) > 0)
+        snprintf(shaped, sizeof shaped, ", %d of them in order, by shape", count_by_shape(j));
     lk_log(LK_LOG_INFO, "weights of '%s': %d of %d parameters, %s%s", j->path,
            j->pairing->fitting, expected_count(j), names, shaped);
     print_table(j);
@@ -345,19 +336,19 @@ enum lk_status lk_judge(const struct lk_judgement *j)
     bool *used = NULL;
     enum lk_status status = LK_OK;
     LK_TRY(check_layers(j));
-    LK_TRY(find_used(j, &used));
+    LK_TRY(lk_pairing_used(j->file, j->namings, j->pairing, &used));
     find_last(j, &param, &array);
     find_in_model(j, used, param, &f);
     find_in_file(j, used, array, &f);
     free(used);
     const bool is_wrong = f.missing.count || f.misshapen.count || f.extra.count;
-    if (status == LK_OK && j->pairing->fitting == 0)
+    if (j->pairing->fitting == 0)
         status = lk_fail(
             LK_E_SHAPE, "'%s' has nothing that fits model '%s': %d arrays, the first '%.100s'",
             j->path, j->model, j->file->count, j->file->count ? j->file->arrays[0].name : "");
-    else if (status == LK_OK && is_wrong && !j->skips_mismatch)
+    else if (is_wrong && !j->skips_mismatch)
         status = refuse(j, &f);
-    else if (status == LK_OK)
+    else
         print(j, &f);
     clear(&f);
     return status;

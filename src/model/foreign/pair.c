@@ -369,32 +369,38 @@ static enum lk_status pair_orders(const struct lk_arrays *file, struct lk_naming
 
 /* --- what names leave over ---------------------------------------------------------------- */
 
-/* left[array]: whether no parameter takes it; to be freed. */
-static enum lk_status list_left(const struct lk_arrays *file, const struct lk_namings *namings,
-                                const struct lk_pairing *pairing, bool **left)
+enum lk_status lk_pairing_used(const struct lk_arrays *file, const struct lk_namings *namings,
+                               const struct lk_pairing *pairing, bool **used)
 {
-    *left = malloc((size_t)file->count + 1);
-    if (!*left)
+    bool *made = calloc((size_t)file->count + 1, sizeof *made);
+    if (!made)
         return lk_fail_memory("names of arrays", (size_t)file->count);
-    for (int i = 0; i < file->count; i++)
-        (*left)[i] = !lk_array_is_aside(file, &file->arrays[i]);
     for (int p = 0; p < namings->params; p++) {
         const struct lk_pair *pair = &pairing->pair[p];
         if (pair->array >= 0)
-            (*left)[pair->array] = false;
+            made[pair->array] = true;
         if (pair->added >= 0)
-            (*left)[pair->added] = false;
+            made[pair->added] = true;
     }
+    *used = made;
     return LK_OK;
+}
+
+/* The first array from number `at` on that is left over; file->count: none is. */
+static int next_left(const struct lk_arrays *file, const bool *used, int at)
+{
+    while (at < file->count && (used[at] || lk_array_is_aside(file, &file->arrays[at])))
+        at++;
+    return at;
 }
 
 /* The array to each parameter that has none, in order; false: not each fits, arrays are left
  * over, or several layers are. */
 static bool match_left(const struct lk_arrays *file, const struct lk_namings *namings,
-                       struct lk_pairing *pairing, const bool *left)
+                       struct lk_pairing *pairing, const bool *used)
 {
     const struct lk_node *layer = NULL; /* of several nobody knows the order */
-    int at = 0;
+    int at = next_left(file, used, 0);
     for (int i = 0; i < namings->params; i++) {
         const int p = pairing->naming->order[i];
         const struct lk_pair *pair = &pairing->pair[p];
@@ -403,17 +409,13 @@ static bool match_left(const struct lk_arrays *file, const struct lk_namings *na
         if (layer && layer != namings->param[p].node)
             return false;
         layer = namings->param[p].node;
-        while (at < file->count && !left[at])
-            at++;
         if (at == file->count ||
             !lk_layout_fits(&pair->layout, file->arrays[at].rank, file->arrays[at].shape))
             return false;
-        set_pair(pairing, p, file, at++);
+        set_pair(pairing, p, file, at);
         pairing->pair[p].by_shape = true;
-        pairing->by_shape++;
+        at = next_left(file, used, at + 1);
     }
-    while (at < file->count && !left[at])
-        at++;
     return at == file->count;
 }
 
@@ -423,16 +425,16 @@ static enum lk_status complete(const struct lk_arrays *file, struct lk_namings *
                                struct lk_pairing *pairing)
 {
     struct lk_pairing whole = *pairing;
-    bool *left = NULL;
+    bool *used = NULL;
     if (!pairing->naming || pairing->naming->style == LK_NAMING_KERAS_3 || pairing->is_mixed ||
         pairing->fitting < pairing->paired)
         return LK_OK;
     LK_TRY(describe(namings, pairing->naming->layout, &whole.pair));
     memcpy(whole.pair, pairing->pair, (size_t)namings->params * sizeof *whole.pair);
-    LK_TRY(list_left(file, namings, pairing, &left));
-    if (match_left(file, namings, &whole, left))
+    LK_TRY(lk_pairing_used(file, namings, pairing, &used));
+    if (match_left(file, namings, &whole, used))
         *pairing = whole;
-    free(left);
+    free(used);
     return LK_OK;
 }
 
@@ -467,14 +469,15 @@ enum lk_status lk_pair(const struct lk_arrays *file, struct lk_namings *namings,
     ordered.pair = named.pair;
     if (by != LK_PAIR_BY_ORDER)
         LK_TRY_OUT(pair_names(&index, namings, &named));
-    if (by == LK_PAIR_BY_ORDER ||
-        (by == LK_PAIR_BY_BOTH && !names_fit(&named, &index, namings)))
+    const bool tries_order = by == LK_PAIR_BY_ORDER ||
+                             (by == LK_PAIR_BY_BOTH && !names_fit(&named, &index, namings));
+    if (tries_order)
         LK_TRY_OUT(pair_orders(file, namings, &ordered));
     *pairing = is_better(&ordered, &named) ? ordered : named;
     if (by == LK_PAIR_BY_BOTH)
         LK_TRY_OUT(complete(file, namings, pairing));
-    if (by == LK_PAIR_BY_BOTH && pairing->naming && pairing->fitting < namings->params)
-        LK_TRY_OUT(pair_orders(file, namings, &ordered));
+    if (by == LK_PAIR_BY_BOTH && !tries_order && !is_whole(pairing, namings, &index))
+        LK_TRY_OUT(pair_orders(file, namings, &ordered)); /* for what is said alone */
     pairing->order_fits = is_whole(&ordered, namings, &index);
     if (!pairing->naming && pairing->paired == 0 && by == LK_PAIR_BY_NAME)
         pairing->naming = &namings->list[0];

@@ -25,17 +25,22 @@ struct lk_pair {
 struct lk_pairing {
     const struct lk_naming *naming; /* NULL: in the file's order, by shape */
     char prefix[LK_PREFIX_BYTES];   /* that all names of the file have more: "module." */
-    int paired, fitting, by_shape;
+    int paired, fitting;
     bool is_mixed;        /* some names were found without the prefix, or behind another one */
     bool order_fits;      /* names do not fit all, and all fits in order, by shape */
     struct lk_pair *pair; /* [params], in the arena of the namings */
 };
 
-/* Pairs as many parameters as it can. Of names that fit, what is left over on both sides is
- * paired in order, if that makes whole pairs of all of it: most often a head by another name.
- * fails: LK_E_MEMORY */
+/* Pairs as many parameters as it can. What names leave over on both sides is paired in order,
+ * if it is one layer and all of it fits: most often a head by another name. fails: LK_E_MEMORY
+ */
 LK_MUST_CHECK enum lk_status lk_pair(const struct lk_arrays *file, struct lk_namings *namings,
                                      enum lk_pair_by by, struct lk_pairing *pairing);
+
+/* used[array]: whether a parameter takes it; to be freed. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_pairing_used(const struct lk_arrays *file,
+                                             const struct lk_namings *namings,
+                                             const struct lk_pairing *pairing, bool **used);
 
 /* Whether an array is none of a model's parameters: counters of PyTorch's batch norm, what
  * optimizers and random generators keep. */

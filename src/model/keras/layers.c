@@ -372,20 +372,28 @@ static enum lk_status find_per(struct lk_keras_draft *draft, const struct lk_sha
     return LK_OK;
 }
 
-static enum lk_status dropout(struct lk_keras_draft *draft, int count,
-                              const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
+/* per: what is dropped together, as an option behind others; "": nothing. */
+static enum lk_status add_dropout(struct lk_keras_draft *draft, const char *per,
+                                  const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
 {
-    const char *per, *options;
+    const char *options;
     double rate;
     char text[40];
-    (void)count;
-    LK_TRY(find_per(draft, &x->node->shapes.y, &per));
-    if (*per && has_order(x))
-        return lk_keras_fail(draft, "it drops parts of a flattened image");
     LK_TRY(lk_keras_real(draft, "rate", 0.5, &rate));
     lk_number_print(rate, text, sizeof text);
     LK_TRY(lk_keras_text(draft, &options, "rate=%s%s", text, per));
     return simple(draft, "dropout", options, x, made);
+}
+
+static enum lk_status dropout(struct lk_keras_draft *draft, int count,
+                              const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
+{
+    const char *per;
+    (void)count;
+    LK_TRY(find_per(draft, &x->node->shapes.y, &per));
+    if (*per && has_order(x))
+        return lk_keras_fail(draft, "it drops parts of a flattened image");
+    return add_dropout(draft, per, x, made);
 }
 
 /* Whole channels of an image, or of a sequence. */
@@ -394,17 +402,11 @@ static enum lk_status spatial_dropout(struct lk_keras_draft *draft, int count,
                                       struct lk_keras_tensor *made)
 {
     const int rank = strstr(draft->layer->class, "2D") ? 3 : 2;
-    const char *options;
-    double rate;
-    char text[40];
     (void)count;
     if (x->node->shapes.y.rank != rank)
         return lk_keras_fail(draft, rank == 3 ? "it drops channels of images"
                                               : "it drops channels of sequences");
-    LK_TRY(lk_keras_real(draft, "rate", 0.5, &rate));
-    lk_number_print(rate, text, sizeof text);
-    LK_TRY(lk_keras_text(draft, &options, "rate=%s per=channel", text));
-    return simple(draft, "dropout", options, x, made);
+    return add_dropout(draft, " per=channel", x, made);
 }
 
 static enum lk_status rescaling(struct lk_keras_draft *draft, int count,

@@ -8,8 +8,7 @@
 
 enum { LAYER_NAME = sizeof((struct lk_node){0}.name) };
 
-/* --- directions ----------------------------------------------------------------------------
- */
+/* --- directions --------------------------------------------------------------------------- */
 
 static const struct {
     const char *suffix, *keras, *torch;
@@ -95,6 +94,8 @@ static const struct lk_node *find_separable(const struct lk_node *node)
 {
     if (node->inputs > 0 && is_separable(node->input_nodes[0], node))
         return node;
+    if (!lk_node_is_depthwise(node))
+        return NULL;
     for (int i = node->index + 1; i < node->graph->count; i++) {
         const struct lk_node *reader = node->graph->nodes[i];
         if (reader->inputs > 0 && reader->input_nodes[0] == node && is_separable(node, reader))

@@ -5,13 +5,13 @@
 
 #include "model/naming/names.h"
 
-/* Finds what other programs call the layers of nodes where it is not the node's name:
- * - nodes NAME_forward and NAME_backward that walk one sequence both ways, as the option
- *   `bidirectional` makes them: "NAME:forward", as PyTorch counts directions "NAME:l0_reverse";
- * - NAME_depthwise and NAME behind it, a convolution of each channel and one of 1x1, as
- * separable convolutions of Keras are imported: "NAME:depthwise", "NAME:pointwise". base[p] is
- * that for a parameter of such a node, else NULL. *base NULL: the model has none. What they
- * point to lies in the arena. fails: LK_E_MEMORY */
+/* Finds what other programs call the layers of nodes, where that is not the node's name:
+ * - NAME_forward and NAME_backward, which walk one sequence both ways, as `bidirectional` makes
+ *   them: "NAME:forward", or as PyTorch counts directions "NAME:l0_reverse";
+ * - NAME_depthwise and NAME behind it, as Keras's separable convolutions are imported:
+ *   "NAME:depthwise", "NAME:pointwise"; NAME_linear before a function NAME, in Keras: "NAME".
+ * base[p] is that for a parameter of such a node, else NULL. *base NULL: the model has none.
+ * What they point to lies in the arena. fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_parts_list(const struct lk_namings *params,
                                            enum lk_naming_style style, struct lk_arena *arena,
                                            const char ***base);
