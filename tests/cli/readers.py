@@ -34,7 +34,9 @@ class Readers(ProgramTest):
 
     def steps(self):
         try:
-            return len(self.events('run', 'step'))
+            with open(self.path('run/metrics.jsonl')) as file:  # its last line may just be coming
+                lines = [line for line in file if line.endswith('\n')]
+            return sum(json.loads(line)['event'] == 'step' for line in lines)
         except FileNotFoundError:
             return 0
 
