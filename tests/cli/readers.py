@@ -34,7 +34,7 @@ class Readers(ProgramTest):
 
     def steps(self):
         try:
-            with open(self.path('run/metrics.jsonl')) as file:  # its last line may just be coming
+            with open(self.path('run/metrics.jsonl')) as file:  # a line may be coming
                 lines = [line for line in file if line.endswith('\n')]
             return sum(json.loads(line)['event'] == 'step' for line in lines)
         except FileNotFoundError:
