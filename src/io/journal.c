@@ -108,6 +108,7 @@ enum lk_status lk_journal_write(struct lk_journal *journal)
     if (fflush(journal->stream) != 0)
         return lk_fail_memory(journal->path, journal->count);
     if (journal->count > 0) {
+        lk_journal_find_end(journal);
         if (!append(journal))
             return lk_file_fail("append to", journal->path);
         journal->bytes += (int64_t)journal->count;
@@ -157,30 +158,44 @@ static int make_again(const char *path)
 }
 
 /* The descriptor keeps its number: another thread may bring the file to disk meanwhile. */
-void lk_journal_find(struct lk_journal *journal, const char *path)
+static void write_again(struct lk_journal *journal, const char *path)
 {
-    struct stat held, there;
-    const int fd = fileno(journal->file);
-    if (fstat(fd, &held) != 0)
-        return;
-    if (stat(path, &there) == 0) {
-        const bool is_same = held.st_dev == there.st_dev && held.st_ino == there.st_ino;
-        if (!is_same && !journal->is_replaced)
-            lk_log(LK_LOG_WARNING,
-                   "'%s' was removed, and another file is there now: it is left as it is",
-                   path);
-        journal->is_replaced |= !is_same;
-        return;
-    }
-    const int again = make_again(path);
+    const int fd = fileno(journal->file), again = make_again(path);
     if (again < 0)
         return;
     if (copy(fd, again, journal->bytes) && dup2(again, fd) >= 0 &&
         fcntl(fd, F_SETFD, FD_CLOEXEC) == 0)
-        lk_log(LK_LOG_WARNING, "'%s' was removed: it is written again, whole", path);
+        lk_log(LK_LOG_WARNING, "'%s' was removed: it is written again", path);
     else
         unlink(path);
     close(again);
+}
+
+void lk_journal_find(struct lk_journal *journal, const char *path)
+{
+    struct stat held, there;
+    lk_journal_find_end(journal);
+    if (fstat(fileno(journal->file), &held) != 0)
+        return;
+    if (stat(path, &there) != 0) {
+        write_again(journal, path);
+        return;
+    }
+    const bool is_same = held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+    if (!is_same && !journal->is_replaced)
+        lk_log(LK_LOG_WARNING,
+               "'%s' was removed, and another file is there now: it is left as it is", path);
+    journal->is_replaced |= !is_same;
+}
+
+void lk_journal_find_end(struct lk_journal *journal)
+{
+    struct stat held;
+    if (fstat(fileno(journal->file), &held) != 0 || held.st_size >= journal->bytes)
+        return;
+    lk_log(LK_LOG_WARNING, "'%s' was cut to %lld of its %lld bytes: the others are lost",
+           journal->path, (long long)held.st_size, (long long)journal->bytes);
+    journal->bytes = held.st_size;
 }
 
 enum lk_status lk_journal_sync(const struct lk_journal *journal)

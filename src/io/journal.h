@@ -33,9 +33,12 @@ LK_MUST_CHECK enum lk_status lk_journal_write(struct lk_journal *journal);
 LK_MUST_CHECK enum lk_status lk_journal_try(struct lk_journal *journal);
 
 /* Where somebody has removed or renamed the file, which is to be at `path`, it is written there
- * again, whole, which is said; where another one is in its place, that is said once. A disk
- * that takes nothing is tried again with the next call. */
+ * again, which is said; where another one is in its place, that is said once. A disk that takes
+ * nothing is tried again with the next call. */
 void lk_journal_find(struct lk_journal *journal, const char *path);
+
+/* Where somebody has cut the file, it grows from there, which is said. */
+void lk_journal_find_end(struct lk_journal *journal);
 
 /* Brings what was written to disk; on any thread, until it is closed. fails: LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_journal_sync(const struct lk_journal *journal);

@@ -3,8 +3,6 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
-#include "base/log.h"
-#include "base/text.h"
 #include "data/batches/measure.h"
 #include "graph/planes.h"
 #include "mirror/shards.h"
@@ -230,162 +228,17 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
     return LK_OK;
 }
 
-/* "pthread-AMD EPYC"; "2 devices: pthread-AMD EPYC, basic-AMD EPYC"; "2 groups of 2 devices: A
- * + B, C + D" */
-static void print_devices(const struct lk_team *team, struct lk_text *text)
+/* Writes what the run directory has before the next step. */
+static enum lk_status begin_folder(struct lk_trainer *trainer,
+                                   struct lk_setting_changes *changes)
 {
-    const int count = lk_team_devices(team), places = lk_team_worker(team, 0)->places;
-    if (places > 1)
-        lk_text_append(text, "%d group%s of ", count, count > 1 ? "s" : "");
-    if (count * places > 1)
-        lk_text_append(text, "%d devices: ", places > 1 ? places : count);
-    for (int i = 0; i < count * places; i++) {
-        const struct lk_device *device = lk_team_worker(team, i / places)->group[i % places];
-        lk_text_append(text, "%s%s",
-                       !i           ? ""
-                       : i % places ? " + "
-                                    : ", ",
-                       device ? lk_device_info(device)->name : "one that cannot be opened");
-    }
-}
-
-/* The devices in the order of the text. `devices` has room for all. */
-static int list_devices(const struct lk_team *team, struct lk_start_device *devices)
-{
-    int count = 0;
-    for (int i = 0; i < lk_team_devices(team); i++) {
-        const struct lk_worker *worker = lk_team_worker(team, i);
-        for (int p = 0; p < worker->places; p++)
-            if (worker->group[p])
-                devices[count++] =
-                    (struct lk_start_device){lk_device_info(worker->group[p])->name,
-                                             lk_device_info(worker->group[p])->memory_bytes,
-                                             lk_device_bytes(worker->group[p])};
-    }
-    return count;
-}
-
-static enum lk_status report_start(struct lk_trainer *trainer, int64_t parameters,
-                                   const char *text, size_t remarks)
-{
-    struct lk_start_device devices[LK_MOST_TEAM * LK_MOST_PLACES];
-    const struct lk_start start = {.parameters = parameters,
-                                   .samples = lk_data_info(trainer->load.train)->count,
-                                   .batch = trainer->settings->batch_size,
-                                   .shards = trainer->shards,
-                                   .ranks = lk_world_size(trainer->world),
-                                   .device_count = list_devices(trainer->team, devices),
-                                   .devices = devices,
-                                   .remarks = text + remarks + 2 * (text[remarks] == ';')};
-    return lk_trainer_report(
-        trainer, (struct lk_event){.kind = LK_EVENT_START, .text = text, .start = &start});
-}
-
-static const struct lk_replica *lead(const struct lk_trainer *trainer)
-{
-    return lk_stepper_replica(lk_team_lead(trainer->team)->stepper);
-}
-
-static enum lk_status announce(struct lk_trainer *trainer)
-{
-    struct lk_text text = {0};
-    int64_t parameters = 0;
-    const struct lk_param *param;
-    const struct lk_replica *replica = lead(trainer);
-    for (int i = 0; (param = lk_replica_param(replica, i)); i++)
-        parameters += param->count;
-    lk_text_append(&text, "%s, %lld parameters, on ", lk_model_name(trainer->model),
-                   (long long)parameters);
-    if (lk_world_size(trainer->world) > 1)
-        lk_text_append(&text, "%d ranks, here ", lk_world_size(trainer->world));
-    print_devices(trainer->team, &text);
-    lk_text_append(&text, "; %lld samples, batches of %lld in %d shard%s",
-                   (long long)lk_data_info(trainer->load.train)->count,
-                   (long long)trainer->settings->batch_size, trainer->shards,
-                   trainer->shards == 1 ? "" : "s");
-    const size_t remarks = text.used;
-    if (trainer->features.is_on)
-        lk_text_append(&text, "; the frozen part is computed once a sample");
-    if (lk_replica_has_planes(replica))
-        lk_text_append(&text, "; images lie in plane tiles");
-    else if (trainer->settings->tiles == LK_TRAIN_PLANE_TILES)
-        lk_text_append(&text, "; not in plane tiles, which this device or model has none of");
-    if (lk_replica_bytes(replica).again > 0)
-        lk_text_append(&text, "; to save memory, backward computes %.0f %% of forward again",
-                       100 * lk_replica_bytes(replica).again);
-    if (lk_team_staleness(trainer->team))
-        lk_text_append(
-            &text, "; asynchronous, up to %d updates stale, its bits differ from run to run",
-            lk_team_staleness(trainer->team)->most);
-    const long long done = trainer->done, asked = trainer->total_steps;
-    const char *ended = lk_callbacks_ended(trainer->callbacks);
-    if (ended && done == asked)
-        lk_text_append(&text, "; %s has ended the run after step %lld", ended, done);
-    else if (done > 0 && done < asked)
-        lk_text_append(&text, "; going on after step %lld", done);
-    else if (done == asked)
-        lk_text_append(&text, "; all %lld steps are done, nothing is left to train", done);
-    else if (done > asked)
-        lk_text_append(&text,
-                       "; nothing is left to train: %lld steps are done, %lld are asked for",
-                       done, asked);
-    const enum lk_status status = text.failed
-                                      ? lk_fail_memory("a message", 0)
-                                      : report_start(trainer, parameters, text.bytes, remarks);
-    free(text.bytes);
-    return status;
-}
-
-enum lk_status lk_trainer_begin_folder(struct lk_trainer *trainer,
-                                       struct lk_setting_changes *changes)
-{
-    const struct lk_device_info *devices[LK_MOST_TEAM * LK_MOST_PLACES + 1] = {NULL};
-    int count = 0;
-    for (int i = 0; i < lk_team_devices(trainer->team); i++) {
-        const struct lk_worker *worker = lk_team_worker(trainer->team, i);
-        for (int p = 0; p < worker->places; p++)
-            if (worker->group[p])
-                devices[count++] = lk_device_info(worker->group[p]);
-    }
-    const struct lk_environment environment = {.devices = devices,
-                                               .ranks = lk_world_size(trainer->world),
-                                               .planes = lk_replica_has_planes(lead(trainer)),
-                                               .choices = trainer->choices};
     const bool goes_on = trainer->done < trainer->total_steps || trainer->owes_evaluation;
     const enum lk_run_progress progress = trainer->done == 0 ? LK_RUN_BEGINS
                                           : goes_on          ? LK_RUN_GOES_ON
                                                              : LK_RUN_IS_FINISHED;
-    return lk_run_folder_begin(trainer->folder, trainer->settings, &environment, trainer->done,
-                               trainer->owes_evaluation, progress, changes);
-}
-
-/* Says with which other settings the run goes on, or would have if it were not finished. */
-static enum lk_status report_changes(struct lk_trainer *trainer,
-                                     const struct lk_setting_changes *changes)
-{
-    struct lk_text text = {0};
-    if (changes->count == 0 && !changes->is_unreadable)
-        return LK_OK;
-    const bool is_finished = trainer->done >= trainer->total_steps;
-    lk_setting_changes_print(changes, &text);
-    if (changes->is_unreadable)
-        lk_text_append(&text, "config.yaml cannot be read, so what it had is not known");
-    if (*changes->kept)
-        lk_text_append(&text, "; %s has the settings before", changes->kept);
-    enum lk_status status = LK_OK;
-    if (text.failed)
-        status = lk_fail_memory("a message", text.room);
-    else if (is_finished)
-        lk_log(LK_LOG_WARNING,
-               "the run is finished after step %lld, so these settings change nothing: %s",
-               (long long)trainer->done, text.bytes);
-    else
-        status = lk_trainer_report(trainer, (struct lk_event){.kind = LK_EVENT_SETTINGS,
-                                                              .text = text.bytes,
-                                                              .changes = changes->items,
-                                                              .change_count = changes->count});
-    free(text.bytes);
-    return status;
+    LK_TRY(lk_trainer_describe(trainer, progress, changes));
+    return lk_run_folder_begin(trainer->folder, trainer->done,
+                               trainer->owes_evaluation || progress == LK_RUN_IS_FINISHED);
 }
 
 enum lk_status lk_trainer_use_pipelines(struct lk_trainer *trainer)
@@ -508,11 +361,11 @@ static enum lk_status create(struct lk_trainer *trainer, struct lk_setting_chang
     if (trainer->checkpoint)
         LK_TRY(lk_trainer_resume(trainer));
     LK_TRY(lk_trainer_put_weights(trainer));
-    LK_TRY(lk_trainer_begin_folder(trainer, changes));
+    LK_TRY(begin_folder(trainer, changes));
     LK_TRY(lk_trainer_open_callbacks(trainer));
     LK_TRY(lk_trainer_broadcast_state(trainer));
-    LK_TRY(announce(trainer));
-    return report_changes(trainer, changes);
+    LK_TRY(lk_trainer_announce(trainer));
+    return lk_trainer_announce_changes(trainer, changes);
 }
 
 enum lk_status lk_trainer_create(const struct lk_settings *settings,

@@ -80,7 +80,7 @@ struct lk_trainer {
     char why_stopped[512]; /* "": by a signal */
     double rate;
     int shards;
-    bool asks_planes; /* lk_settings_ask_planes() */
+    bool asks_planes;              /* lk_settings_ask_planes() */
     char data_sum[LK_SHA256_TEXT]; /* of the training data */
 
     int64_t steps_per_epoch, total_steps;
@@ -150,9 +150,17 @@ LK_MUST_CHECK enum lk_status lk_data_fingerprint(const struct lk_data *data,
 LK_MUST_CHECK enum lk_status lk_trainer_report(struct lk_trainer *trainer,
                                                struct lk_event event);
 
-/* Writes what the run directory has before the next step. `changes` is empty before. */
-LK_MUST_CHECK enum lk_status lk_trainer_begin_folder(struct lk_trainer *trainer,
-                                                     struct lk_setting_changes *changes);
+/* Tells what is trained on which devices, and with which other settings than before the run
+ * goes on, or would if it were not finished. */
+LK_MUST_CHECK enum lk_status lk_trainer_announce(struct lk_trainer *trainer);
+LK_MUST_CHECK enum lk_status
+lk_trainer_announce_changes(struct lk_trainer *trainer,
+                            const struct lk_setting_changes *changes);
+
+/* Writes which settings the run has, and on what it runs. `changes` is empty before. */
+LK_MUST_CHECK enum lk_status lk_trainer_describe(struct lk_trainer *trainer,
+                                                 enum lk_run_progress progress,
+                                                 struct lk_setting_changes *changes);
 
 /* Prepares validation on the first device that has room for it; nothing where there is none.
  * fails: LK_E_DEVICE_MEMORY where no device has */

@@ -716,6 +716,17 @@ class Settings(CallbackTest):
                 (["'./log.csv' is that of callback 'csv_log' too"], 'csv_log',
                  'csv_log file=./log.csv'),
                 ("of callback 'csv_log' too", 'csv_log file=STOP', 'stop_file'),
+                ("'x/..//log.csv' is that of callback 'csv_log' too", 'csv_log',
+                 'csv_log file=x/..//log.csv'),
+                ("of callback 'csv_log' too", 'csv_log',
+                 'csv_log file=' + self.path('run/./log.csv')),
+                ("of callback 'tensorboard' too", 'tensorboard',
+                 'tensorboard folder=tensorboard/'),
+                (["'.//a.csv'", "of callback 'csv_log' too"], 'csv_log file=a.csv',
+                 'csv_log file=.//a.csv'),
+                ('of the run itself', 'csv_log file=' + self.path('run/metrics.jsonl')),
+                ('of the run itself', 'csv_log file=../run/env.json'),
+                ('of the run itself', 'stop_file file=x/../../run'),
                 ("of callback 'tensorboard' too", 'tensorboard', 'tensorboard'),
                 ('of the run itself', 'stop_file file=./'),
                 ("found '2027-02-30T08:00'", 'stop_at time=2027-02-30T08:00'),
@@ -726,6 +737,13 @@ class Settings(CallbackTest):
             self.refused(2, said, 'train', 'tiny.yaml', '--data', DATA, '--run', 'run',
                          *options)
             self.assertFalse(os.path.exists(self.path('run')), said)
+
+    def test_one_file_by_a_link(self):
+        os.makedirs(self.path('run'))
+        os.symlink('log.csv', self.path('run/other.csv'))
+        self.refused(2, "'run/log.csv' too, which another callback writes", 'train',
+                     'tiny.yaml', '--data', DATA, '--run', 'run', '--epochs', '1',
+                     '--callback', 'csv_log', '--callback', 'csv_log file=other.csv')
 
     def test_what_does_not_fit(self):
         start = 'train', 'tiny.yaml', '--data', DATA

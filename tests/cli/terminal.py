@@ -178,6 +178,19 @@ class Terminal(ProgramTest):
         self.assertTrue(any(re.match(r'a bird of .*….*, old +\d', line) for line in lines),
                         lines)
 
+    def test_wide_classes(self):
+        """Two columns for pictures and Japanese, none for marks that stand over a letter."""
+        columns = {'ab': 2, '\u26a1\u2705': 4, '\u304b\u3099': 2, '\u6f22': 2, 'e\u0301': 1}
+        for kind in columns:
+            os.makedirs(self.path(f'set/{kind}'))
+            self.put(f'set/{kind}/0.png', program.png(8, 8, lambda x, y: 0))
+        lines = self.run_program('data', 'folder:set').stdout.splitlines()
+        ends = {columns[kind] + len(line) - len(kind) for line in lines for kind in columns
+                if re.match(kind + ' +1 ', line)}
+        self.assertEqual(len(ends), 1, lines)
+        self.assertEqual(sum(bool(re.match(f"({'|'.join(columns)}) +1 ", line))
+                             for line in lines), 5)
+
     def test_narrow_messages(self):
         """Messages break between words."""
         for columns in 50, 80:

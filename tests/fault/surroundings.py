@@ -93,18 +93,36 @@ class Surroundings(ProgramTest):
         running.send_signal(signal.SIGSTOP)
         events = 'run/tensorboard/train/events.out.tfevents.0.lockstep'
         gone = {}
-        for name in 'run/metrics.jsonl', 'run/log.csv', events:
+        for name in ('run/metrics.jsonl', 'run/log.csv', events, 'run/config.yaml',
+                     'run/env.json'):
             with open(self.path(name), 'rb') as file:
                 gone[name] = file.read()
             os.remove(self.path(name))
         running.send_signal(signal.SIGCONT)
         said = self.end(running)
         for name, before in gone.items():
-            self.assertIn(f"'{name}' was removed: it is written again, whole", said)
+            self.assertIn(f"'{name}' was removed: it is written again", said)
             with open(self.path(name), 'rb') as file:
                 self.assertEqual(file.read(len(before)), before)
         self.assertEqual([e['step'] for e in self.events('run', 'step')], [*range(1, 401)])
         self.assertEqual(self.sha256('run'), self.whole('400'))
+
+    def test_a_table_cut_in_its_place(self):
+        """As `: > log.csv` does: it has its columns again, and the run goes on with it."""
+        running = self.start('--epochs', '1000', '--steps', '400')
+        self.until(running, 'eval')
+        self.until(running, 'checkpoint')
+        running.send_signal(signal.SIGSTOP)
+        with open(self.path('run/log.csv'), 'r+') as file:
+            columns = file.readline()
+            file.truncate(0)
+        running.send_signal(signal.SIGCONT)
+        self.assertIn("'run/log.csv' was cut to 0 of its ", self.end(running))
+        self.run_program(*self.TRAIN, '--epochs', '1000', '--steps', '416')
+        with open(self.path('run/log.csv')) as file:
+            lines = file.readlines()
+        self.assertEqual((lines[0], lines.count(columns)), (columns, 1))
+        self.assertRegex(lines[-1], r'^25,416,')
 
     def test_folders_removed(self):
         """Of checkpoints and of TensorBoard's files, not the directory."""

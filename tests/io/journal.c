@@ -99,6 +99,34 @@ static void is_written_again_where_it_was_removed(void **state)
     unlink(path);
 }
 
+static void grows_from_where_it_was_cut(void **state)
+{
+    (void)state;
+    struct lk_journal *journal = NULL;
+    const char *path = scratch_path("grow.txt");
+    ok(lk_journal_open(path, 0, &journal));
+    fputs("one\ntwo\n", lk_journal_stream(journal));
+    ok(lk_journal_write(journal));
+    fputs("three\n", lk_journal_stream(journal));
+    warned = 0;
+    lk_log_set(count_warning, NULL);
+    lk_journal_find_end(journal);
+    assert_int_equal(warned, 0);
+    assert_int_equal(truncate(path, 4), 0);
+    lk_journal_find_end(journal);
+    lk_journal_find_end(journal);
+    assert_int_equal(warned, 1);
+    assert_int_equal((int)lk_journal_bytes(journal), 10);
+    assert_int_equal(truncate(path, 3), 0);
+    unlink(path); /* and removed: what it had is written */
+    lk_journal_find(journal, path);
+    assert_int_equal(warned, 3);
+    lk_log_set(NULL, NULL);
+    lk_journal_close(journal);
+    expect(path, "onethree\n");
+    unlink(path);
+}
+
 static void follows_where_folders_go(void **state)
 {
     (void)state;
@@ -191,6 +219,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grows_behind_what_was_there),
         cmocka_unit_test(is_written_again_where_it_was_removed),
+        cmocka_unit_test(grows_from_where_it_was_cut),
         cmocka_unit_test(follows_where_folders_go),
         cmocka_unit_test(refuses_what_is_no_file),
         cmocka_unit_test(waits_for_room),

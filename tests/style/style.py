@@ -94,7 +94,7 @@ SYSTEM = set(
     math netdb poll pthread sched semaphore setjmp signal spawn stdalign stdarg
     stdatomic stdbool stddef stdint stdio stdlib string strings sys/file sys/ioctl
     sys/mman sys/resource sys/socket sys/stat sys/statvfs sys/syscall sys/time sys/types
-    sys/wait termios time unistd""".split()
+    sys/wait termios time unistd wchar""".split()
 )
 
 LINES = {".c": 600, ".h": 200, ".cl": 300}

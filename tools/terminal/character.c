@@ -1,7 +1,9 @@
 /* Decodes UTF-8 and recognizes characters that must not be shown. */
+#define _XOPEN_SOURCE 700 /* wcwidth() */
 #include "terminal/character.h"
 
-#include <stddef.h>
+#include <locale.h>
+#include <wchar.h>
 
 /* least_codes[n]: the lowest code that needs n bytes; UTF-8 of n bytes with a lower one is
  * invalid. */
@@ -45,17 +47,15 @@ bool character_is_harmless(uint32_t code)
 
 int character_columns(uint32_t code)
 {
-    static const struct {
-        uint32_t first, last;
-        int columns;
-    } blocks[] = {{0x300, 0x36f, 0},     {0x1100, 0x115f, 2},   {0x200b, 0x200d, 0},
-                  {0x20d0, 0x20ff, 0},   {0x2e80, 0x303e, 2},   {0x3041, 0xa4cf, 2},
-                  {0xac00, 0xd7a3, 2},   {0xf900, 0xfaff, 2},   {0xfe00, 0xfe0f, 0},
-                  {0xfe30, 0xfe6f, 2},   {0xff00, 0xff60, 2},   {0xffe0, 0xffe6, 2},
-                  {0x1f300, 0x1f64f, 2}, {0x1f680, 0x1f6ff, 2}, {0x1f900, 0x1faff, 2},
-                  {0x20000, 0x3fffd, 2}};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks && code >= blocks[i].first; i++)
-        if (code <= blocks[i].last)
-            return blocks[i].columns;
-    return 1;
+    static locale_t unicode;
+    if (code < 0x7f)
+        return 1;
+    if (!unicode)
+        unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    if (!unicode)
+        return 1;
+    const locale_t before = uselocale(unicode);
+    const int columns = wcwidth((wchar_t)code);
+    uselocale(before);
+    return columns < 0 ? 1 : columns;
 }

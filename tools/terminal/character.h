@@ -14,8 +14,8 @@ int character_read(const char *text, uint32_t *code);
 bool character_is_harmless(uint32_t code);
 
 /* Columns of a terminal that the character takes: 2 where it is wide (Chinese, Japanese,
- * Korean, pictures), 0 where it stands over the one before it, else 1. source: Unicode Standard
- * Annex 11, East Asian Width, the blocks that are wide */
+ * Korean, pictures), 0 where it stands over the one before it, else 1. source: wcwidth() of the
+ * C library */
 int character_columns(uint32_t code);
 
 #endif

@@ -132,10 +132,11 @@ static enum lk_status put_row(struct lk_called *called, const struct lk_epoch *e
 {
     const struct csv_options *o = called->options;
     struct csv_memory *m = called->memory;
-    FILE *file = lk_journal_stream(m->log.journal);
     (void)wish;
-    if (!m->has_columns)
+    lk_journal_find_end(m->log.journal);
+    if (!m->has_columns || lk_journal_bytes(m->log.journal) == 0)
         put_columns(m, epoch, *o->separator);
+    FILE *file = lk_journal_stream(m->log.journal);
     fprintf(file, "%lld%c%lld", (long long)epoch->number, *o->separator,
             (long long)epoch->step);
     for (int i = 0; i < m->columns.count; i++) {

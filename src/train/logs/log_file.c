@@ -36,19 +36,32 @@ static enum lk_status look(const char *path, const char *beginning, bool *is_kno
     return LK_OK;
 }
 
-/* Whether the path leads to a file that the run writes itself. */
-static bool is_of_run(const char *run, const char *path)
+/* Whether two paths, by whatever links, lead to one file. */
+static bool is_same(const char *a, const char *b)
+{
+    struct stat one, other;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
+/* Refuses a file that the run, or another callback, writes. */
+static enum lk_status check_owner(const struct lk_logs *logs, const char *path)
 {
     static const char *const own[] = {"config.yaml", "env.json", "metrics.jsonl"};
-    struct stat about, there;
-    for (int i = 0; i < LK_COUNT(own) && *run && stat(path, &about) == 0; i++) {
+    for (int i = 0; i < LK_COUNT(own) && *logs->run; i++) {
         char other[LK_LOG_PATH];
-        snprintf(other, sizeof other, "%s/%s", run, own[i]);
-        if (stat(other, &there) == 0 && there.st_dev == about.st_dev &&
-            there.st_ino == about.st_ino)
-            return true;
+        snprintf(other, sizeof other, "%s/%s", logs->run, own[i]);
+        if (is_same(path, other))
+            return lk_fail(LK_E_ARGUMENT,
+                           "file '%s' is of the run itself; another name is expected", path);
     }
-    return false;
+    for (const struct lk_log_file *log = logs->first; log; log = log->next)
+        if (is_same(path, log->path))
+            return lk_fail(LK_E_ARGUMENT,
+                           "file '%s' is '%s' too, which another callback writes; another name "
+                           "is expected",
+                           path, log->path);
+    return LK_OK;
 }
 
 enum lk_status lk_log_file_open(struct lk_logs *logs, struct lk_log_file *log, const char *name,
@@ -57,9 +70,7 @@ enum lk_status lk_log_file_open(struct lk_logs *logs, struct lk_log_file *log, c
     bool is_known = true;
     LK_TRY(lk_log_path(logs->run, name, log->path));
     snprintf(log->name, sizeof log->name, "%s", name);
-    if (is_of_run(logs->run, log->path))
-        return lk_fail(LK_E_ARGUMENT,
-                       "file '%s' is of the run itself; another name is expected", log->path);
+    LK_TRY(check_owner(logs, log->path));
     if (beginning)
         LK_TRY(look(log->path, beginning, &is_known));
     if (!is_known)

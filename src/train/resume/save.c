@@ -167,10 +167,11 @@ void lk_trainer_forget_state(struct lk_trainer *trainer)
 static enum lk_status find_folder(struct lk_trainer *trainer)
 {
     struct lk_setting_changes changes = {0};
-    bool is_new = false;
-    LK_TRY(lk_run_folder_find(trainer->folder, &is_new));
+    bool is_bare = false;
+    LK_TRY(lk_run_folder_find(trainer->folder, &is_bare));
     lk_callbacks_find(trainer->callbacks);
-    const enum lk_status status = is_new ? lk_trainer_begin_folder(trainer, &changes) : LK_OK;
+    const enum lk_status status = /* as of one that is finished: config.yaml may be there */
+        is_bare ? lk_trainer_describe(trainer, LK_RUN_IS_FINISHED, &changes) : LK_OK;
     lk_setting_changes_clear(&changes);
     return status;
 }

@@ -142,9 +142,22 @@ static bool find_name(const struct lk_run_folder *folder, char path[512])
     return length > 0 && is_held_one(folder, path);
 }
 
-/* What may be gone of the directory that is held. */
-static enum lk_status find_files(struct lk_run_folder *folder)
+/* Whether a file that tells of the run is gone. */
+static bool lacks(const struct lk_run_folder *folder, const char *name)
 {
+    char path[544];
+    snprintf(path, sizeof path, "%s/%s", folder->path, name);
+    if (access(path, F_OK) == 0)
+        return false;
+    lk_log(LK_LOG_WARNING, "'%s' was removed: it is written again", path);
+    return true;
+}
+
+/* What may be gone of the directory that is held. */
+static enum lk_status find_files(struct lk_run_folder *folder, bool *is_bare)
+{
+    const bool no_config = lacks(folder, "config.yaml"), no_about = lacks(folder, "env.json");
+    *is_bare = no_config || no_about;
     if (folder->journal)
         lk_journal_find(folder->journal, folder->metrics);
     if (lk_folder_exists(folder->checkpoints))
@@ -154,19 +167,19 @@ static enum lk_status find_files(struct lk_run_folder *folder)
     return lk_folder_make(folder->checkpoints);
 }
 
-enum lk_status lk_run_folder_find(struct lk_run_folder *folder, bool *is_new)
+enum lk_status lk_run_folder_find(struct lk_run_folder *folder, bool *is_bare)
 {
     char now[512];
-    *is_new = false;
+    *is_bare = false;
     if (!folder->path[0])
         return LK_OK;
     if (is_held_one(folder, folder->path))
-        return find_files(folder);
+        return find_files(folder, is_bare);
     if (find_name(folder, now)) {
         lk_log(LK_LOG_WARNING, "run directory '%s' was moved to '%s' and is used there",
                folder->path, now);
         name_files(folder, now);
-        return find_files(folder);
+        return find_files(folder, is_bare);
     }
     if (access(folder->path, F_OK) == 0)
         return lk_fail(LK_E_IO, "run directory '%s' was removed, and another one is there now",
@@ -178,7 +191,7 @@ enum lk_status lk_run_folder_find(struct lk_run_folder *folder, bool *is_new)
     if (folder->journal)
         lk_journal_find(folder->journal, folder->metrics);
     close(folder->lock);
-    *is_new = true;
+    *is_bare = true;
     return lock(folder);
 }
 
@@ -331,11 +344,11 @@ static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t st
     return status;
 }
 
-enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
-                                   const struct lk_settings *settings,
-                                   const struct lk_environment *environment, int64_t step,
-                                   bool repeats, enum lk_run_progress progress,
-                                   struct lk_setting_changes *changes)
+enum lk_status lk_run_folder_describe(struct lk_run_folder *folder,
+                                      const struct lk_settings *settings,
+                                      const struct lk_environment *environment,
+                                      enum lk_run_progress progress,
+                                      struct lk_setting_changes *changes)
 {
     if (!folder->path[0])
         return LK_OK;
@@ -344,11 +357,17 @@ enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
     snprintf(about, sizeof about, "%s/env.json", folder->path);
     lk_file_remove_left_overs(config);
     lk_file_remove_left_overs(about);
-    lk_file_remove_left_overs(folder->metrics);
     folder->has_begun = true;
     LK_TRY(write_environment(folder, environment)); /* first: lk_run_folder_check() */
-    LK_TRY(lk_run_config_write(folder->path, settings, progress, changes));
-    LK_TRY(cut_metrics(folder, step, repeats || progress == LK_RUN_IS_FINISHED));
+    return lk_run_config_write(folder->path, settings, progress, changes);
+}
+
+enum lk_status lk_run_folder_begin(struct lk_run_folder *folder, int64_t step, bool repeats)
+{
+    if (!folder->path[0])
+        return LK_OK;
+    lk_file_remove_left_overs(folder->metrics);
+    LK_TRY(cut_metrics(folder, step, repeats));
     lk_journal_close(folder->journal);
     folder->journal = NULL;
     return lk_journal_open(folder->metrics, -1, &folder->journal);

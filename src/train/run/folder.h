@@ -23,10 +23,10 @@ LK_MUST_CHECK enum lk_status lk_run_folder_check(const char *folder);
 const char *lk_run_folder_path(const struct lk_run_folder *folder);
 const char *lk_run_folder_checkpoints(const struct lk_run_folder *folder);
 
-/* Finds the directory where somebody has moved it, which is said, or makes it again where it
- * was removed (is_new): then lk_run_folder_begin() has to write its files. fails: LK_E_IO:
- * another one is in its place, or it cannot be made */
-LK_MUST_CHECK enum lk_status lk_run_folder_find(struct lk_run_folder *folder, bool *is_new);
+/* Finds the directory where somebody has moved it, or makes what was removed again, which is
+ * said. is_bare: lk_run_folder_describe() has to write its files. fails: LK_E_IO: another one
+ * is in its place, or it cannot be made */
+LK_MUST_CHECK enum lk_status lk_run_folder_find(struct lk_run_folder *folder, bool *is_bare);
 
 /* Removes checkpoints, metrics and older settings of an earlier run: --fresh. */
 LK_MUST_CHECK enum lk_status lk_run_folder_start_over(struct lk_run_folder *folder);
@@ -43,17 +43,21 @@ struct lk_environment {
 /* How far a run is when it begins or goes on. */
 enum lk_run_progress { LK_RUN_BEGINS, LK_RUN_GOES_ON, LK_RUN_IS_FINISHED };
 
-/* Writes config.yaml and env.json, and opens metrics.jsonl behind the lines of steps up to
- * `step`; later ones were never saved and are dropped, and the evaluation of `step` where the
- * run repeats it. `changes`, which is empty, tells what is
- * another setting than before where the run goes on. */
-LK_MUST_CHECK enum lk_status
-lk_run_folder_begin(struct lk_run_folder *folder, const struct lk_settings *settings,
-                    const struct lk_environment *environment, int64_t step, bool repeats,
-                    enum lk_run_progress progress, struct lk_setting_changes *changes);
+/* Writes env.json and config.yaml, see lk_run_config_write(). */
+LK_MUST_CHECK enum lk_status lk_run_folder_describe(struct lk_run_folder *folder,
+                                                    const struct lk_settings *settings,
+                                                    const struct lk_environment *environment,
+                                                    enum lk_run_progress progress,
+                                                    struct lk_setting_changes *changes);
+
+/* Opens metrics.jsonl behind the lines of steps up to `step`; later ones were never saved and
+ * are dropped, and the evaluation of `step` where the run repeats it. */
+LK_MUST_CHECK enum lk_status lk_run_folder_begin(struct lk_run_folder *folder, int64_t step,
+                                                 bool repeats);
 
 /* Writes config.yaml. Of a run that goes on with other settings the old file is kept under
- * another name; that of a run that is finished stays as it is. */
+ * another name; that of a run that is finished stays as it is. `changes`, which is empty, tells
+ * what is another setting than before. */
 LK_MUST_CHECK enum lk_status lk_run_config_write(const char *folder,
                                                  const struct lk_settings *settings,
                                                  enum lk_run_progress progress,
