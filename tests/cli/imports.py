@@ -75,19 +75,43 @@ class Computes(ImportTest):
 
     def test_models_in_models_of_a_single_file(self):
         self.compare_file('towers', '.h5')
+        self.compare_file('shared', '.h5')
+
+    def test_layers_that_only_names_tell_apart(self):
+        """A .h5 file has them; one of weights alone has them beside the layers' numbers."""
+        self.run_program('import', f'{MODELS}/alike.h5', '-o', 'net')
+        self.compute_recorded('net', f'{MODELS}/alike', 1e-5)
+        os.remove(self.path('net/weights.safetensors'))
+        for file, said in ('alike.h5', 'keras'), ('alike.weights.h5', 'keras-3'):
+            done = self.compute_recorded('net', f'{MODELS}/alike', 1e-5, '--force', '--weights',
+                                         f'{MODELS}/{file}')
+            self.assertIn(f'by the names of {said}\n', done.stderr)
+
+    def test_a_name_that_two_layers_have(self):
+        """Of two models, so that nothing tells which of them it is: refused, not guessed."""
+        self.run_program('import', f'{MODELS}/alike.h5', '-o', 'net')
+        with open(f'{MODELS}/alike.weights.h5', 'rb') as file:
+            content = file.read()
+        self.assertEqual(content.count(b'deep'), 1)
+        for old, new in (b'\0e\0', b'\0f\0'), (b'\0f\0', b'\0e\0'):
+            self.assertEqual(content.count(old), 1)
+            with open(self.path('w.h5'), 'wb') as file:
+                file.write(content.replace(old, new))
+            self.refused(3, 'missing from it: ', 'run', 'net', '--input',
+                         f'{MODELS}/alike.x0.npy', '--output', 'o', '--weights', 'w.h5')
 
     @unittest.skipUnless(importlib.util.find_spec('keras'), 'needs keras')
     def test_what_keras_makes_now(self):
         subprocess.run([sys.executable, os.path.join(MODELS, 'make.py'), self.folder],
                        check=True)
-        # a convolution in groups of one channel, a norm without gamma, a norm that is two here,
-        # numbers that the file of weights does not have, layers by names of their own
-        by_hand = 'nested', 'decoder', 'bounded', 'fixed', 'towers'
+        # a norm without gamma, a norm that is two here, numbers that the file of weights
+        # does not have
+        by_hand = 'decoder', 'bounded', 'fixed'
         for name in ('sequential', 'functional', 'nested', 'decoder', 'arranged', 'bounded',
-                     'towers', 'fixed'):
+                     'towers', 'fixed', 'alike'):
             self.compare(self.folder, name, '.keras', name)
             self.compare(self.folder, name, '.h5', name)
-            for ending in ('.keras', '.h5') if name not in by_hand else ():
+            for ending in ('.keras', '.h5', '.weights.h5') if name not in by_hand else ():
                 self.compute_recorded(name, f'{self.folder}/{name}', 1e-5, '--force',
                                       '--weights', f'{self.folder}/{name}{ending}')
 

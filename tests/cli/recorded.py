@@ -24,3 +24,4 @@ class RecordedTest(ProgramTest):
             self.assertGreater(max(wanted) - min(wanted), 1e-3)
             worst = max(abs(a - b) / max(1, abs(b)) for a, b in zip(found, wanted))
             self.assertLess(worst, bound, (recorded, mine))
+        return done

@@ -66,6 +66,8 @@ enum lk_status lk_arrays_add(struct lk_arrays_file *file, const struct lk_array 
     for (int i = array->rank; i < LK_SAFETENSOR_AXES; i++)
         added->shape[i] = 0;
     LK_TRY(lk_arena_text(&file->arena, array->name, &added->name));
+    if (array->label)
+        LK_TRY(lk_arena_text(&file->arena, array->label, &added->label));
     file->places[file->public.count++] = *place;
     file->public.arrays = file->arrays;
     return LK_OK;

@@ -18,9 +18,12 @@ enum lk_arrays_format {
 /* name: as the file has it, each once. Keras 2: "block1_conv1/kernel:0", the layer's group and
  * the last part of the weight's name, or all of its parts in layers that contain others with
  * weights of the same names; Keras 3: "layers/conv2d/vars/0"; PyTorch: "features.0.0.weight",
- * the keys of nested dictionaries joined by dots, "state_dict." and the like kept. */
+ * the keys of nested dictionaries joined by dots, "state_dict." and the like kept.
+ * label: with the own names of layers and of models that they are in; NULL: the file does not
+ * tell them. "base/block1_conv1/vars/0" for "layers/functional/layers/conv2d/vars/0" of Keras
+ * 3, "base/block1_conv1/kernel:0" for "base/kernel:0" of Keras 2. */
 struct lk_array {
-    const char *name;
+    const char *name, *label;
     enum lk_safetensor_type type;
     int rank; /* 0: a single number */
     int64_t shape[LK_SAFETENSOR_AXES];

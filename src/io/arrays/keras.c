@@ -57,9 +57,9 @@ static enum lk_status is_noted(struct lk_arrays_file *file, const struct lk_hdf5
 }
 
 static enum lk_status add_array(struct lk_arrays_file *file, const char *name,
-                                const struct lk_hdf5_object *object)
+                                const char *label, const struct lk_hdf5_object *object)
 {
-    struct lk_array array = {.name = name, .rank = object->rank};
+    struct lk_array array = {.name = name, .label = label, .rank = object->rank};
     const struct lk_array_place place = {.inside = object};
     bool brain = false;
     if (object->problem)
@@ -141,7 +141,7 @@ static const char *shorten(const char *name, const char *folder, bool all)
 static enum lk_status add_layer(struct lk_arrays_file *file, const struct lk_hdf5_object *group,
                                 const char *layer, bool all)
 {
-    char path[NAME_BYTES];
+    char path[NAME_BYTES], label[NAME_BYTES];
     const char *name = NULL;
     struct names names = {.file = file, .object = group, .key = "weight_names"};
     for (;;) {
@@ -151,11 +151,12 @@ static enum lk_status add_layer(struct lk_arrays_file *file, const struct lk_hdf
         const struct lk_hdf5_object *object = lk_hdf5_find(group, name);
         if (!object || object->group)
             return lk_fail(LK_E_DATA, "layer '%.100s' has no array '%.200s'", layer, name);
-        const int used = snprintf(path, sizeof path, "%s/%s", layer, shorten(name, layer, all));
-        if (used < 0 || used >= NAME_BYTES)
-            return lk_fail(LK_E_DATA, "the name '%.100s...' is longer than %d bytes", path,
+        snprintf(path, sizeof path, "%s/%s", layer, shorten(name, layer, all));
+        if (snprintf(label, sizeof label, "%s/%s", layer, shorten(name, layer, false)) >=
+            NAME_BYTES)
+            return lk_fail(LK_E_DATA, "the name '%.100s...' is longer than %d bytes", label,
                            NAME_BYTES - 1);
-        LK_TRY(add_array(file, path, object));
+        LK_TRY(add_array(file, path, label, object));
     }
 }
 
@@ -241,10 +242,55 @@ static int compare_objects(const void *a, const void *b)
                            (*(const struct lk_hdf5_object *const *)b)->name);
 }
 
-/* Keras 3: every array of the group and of those below it, by its path, path[used] being the
- * group's. */
+/* Where the arrays of a Keras 3 file are read, as the file has it and in the layers' own
+ * names. */
+struct where {
+    char path[NAME_BYTES], label[NAME_BYTES];
+    bool is_in_layers, has_label;
+};
+
+/* The name that a layer has beside its arrays; NULL: it has none there. */
+static enum lk_status find_layer_name(struct lk_arrays_file *file,
+                                      const struct lk_hdf5_object *layer, const char **name)
+{
+    const char *const *texts = NULL;
+    const struct lk_hdf5_object *vars = lk_hdf5_find(layer, "vars");
+    const struct lk_hdf5_attribute *own = vars ? lk_hdf5_attribute(vars, "name") : NULL;
+    *name = NULL;
+    if (!own || own->count != 1 ||
+        (own->type.class != LK_HDF5_TEXT && own->type.class != LK_HDF5_LONG_TEXT))
+        return LK_OK;
+    LK_TRY(lk_hdf5_texts(hdf5_of(file), own, &texts));
+    *name = *texts[0] ? texts[0] : NULL;
+    return LK_OK;
+}
+
+static bool append_step(char path[NAME_BYTES], const char *step)
+{
+    const size_t used = strlen(path);
+    const int more = snprintf(path + used, NAME_BYTES - used, used ? "/%s" : "%s", step);
+    return more >= 0 && (size_t)more < NAME_BYTES - used;
+}
+
+/* A step down to an object of the group where we are. */
+static enum lk_status go_down(struct lk_arrays_file *file, const struct lk_hdf5_object *object,
+                              struct where *where)
+{
+    const bool is_list = object->group && strcmp(object->name, "layers") == 0;
+    const char *step = object->name;
+    if (!append_step(where->path, object->name))
+        return lk_fail(LK_E_DATA, "the name '%.100s...' is longer than %d bytes", where->path,
+                       NAME_BYTES - 1);
+    if (where->is_in_layers && object->group)
+        LK_TRY(find_layer_name(file, object, &step));
+    where->has_label &= is_list || (step && append_step(where->label, step));
+    where->is_in_layers = is_list;
+    return LK_OK;
+}
+
+/* Keras 3: every array of the group and of those below it. */
 static enum lk_status add_group(struct lk_arrays_file *file, const struct lk_hdf5_object *group,
-                                char *path, size_t used)
+                                const struct where *where)
 {
     const size_t count = (size_t)group->count;
     const struct lk_hdf5_object **sorted = malloc((count + 1) * sizeof *sorted);
@@ -255,15 +301,13 @@ static enum lk_status add_group(struct lk_arrays_file *file, const struct lk_hdf
         sorted[i] = &group->objects[i];
     qsort(sorted, count, sizeof *sorted, compare_objects);
     for (size_t i = 0; i < count && status == LK_OK; i++) {
-        const int more =
-            snprintf(path + used, NAME_BYTES - used, used ? "/%s" : "%s", sorted[i]->name);
-        if (more < 0 || (size_t)more >= NAME_BYTES - used)
-            status = lk_fail(LK_E_DATA, "the name '%.100s...' is longer than %d bytes", path,
-                             NAME_BYTES - 1);
-        else if (sorted[i]->group && !sorted[i]->problem)
-            status = add_group(file, sorted[i], path, used + (size_t)more);
-        else
-            status = add_array(file, path, sorted[i]);
+        struct where below = *where;
+        status = go_down(file, sorted[i], &below);
+        if (status == LK_OK)
+            status = sorted[i]->group && !sorted[i]->problem
+                         ? add_group(file, sorted[i], &below)
+                         : add_array(file, below.path, below.has_label ? below.label : NULL,
+                                     sorted[i]);
     }
     free(sorted);
     return status;
@@ -274,7 +318,7 @@ static enum lk_status open_weights(struct lk_arrays_file *file, const struct lk_
 {
     static const char *const keys[] = {"model_config", "training_config", "keras_version",
                                        "backend"};
-    char path[NAME_BYTES] = "";
+    const struct where top = {.has_label = true};
     struct keras *keras = file->state;
     LK_TRY(lk_hdf5_open(bytes, &keras->file));
     const struct lk_hdf5_object *root = &keras->file->root;
@@ -290,7 +334,7 @@ static enum lk_status open_weights(struct lk_arrays_file *file, const struct lk_
         return add_layers(file, weights);
     }
     file->public.format = LK_ARRAYS_KERAS_3;
-    return add_group(file, root, path, 0);
+    return add_group(file, root, &top);
 }
 
 /* The file takes over the archive. */

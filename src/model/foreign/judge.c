@@ -88,11 +88,24 @@ static const struct lk_array *find_twin(const struct lk_judgement *j, const bool
 {
     for (int i = 0; i < j->file->count && layout->rank > 1; i++) {
         const struct lk_array *array = &j->file->arrays[i];
-        if (array->rank == layout->rank && lk_layout_fits(layout, array->rank, array->shape) &&
+        if (array->rank > 1 && lk_layout_fits(layout, array->rank, array->shape) &&
             !lk_array_is_aside(j->file, array) && !used[i])
             return array;
     }
     return NULL;
+}
+
+/* Whether a parameter that is missing may be of a new head. Where layers are counted and arrays
+ * are left over, it is more likely that layers were counted wrongly. */
+static bool may_be_head(const struct lk_judgement *j, const bool *used, int p, int last)
+{
+    const struct lk_naming *naming = j->pairing->naming;
+    if (p <= last || !j->may_lack_head || !is_trained(j, p))
+        return false;
+    for (int i = 0; i < j->file->count && naming && naming->is_counted; i++)
+        if (!used[i] && !lk_array_is_aside(j->file, &j->file->arrays[i]))
+            return false;
+    return true;
 }
 
 static void find_missing(const struct lk_judgement *j, const bool *used, int p, int last,
@@ -102,7 +115,7 @@ static void find_missing(const struct lk_judgement *j, const bool *used, int p, 
     const struct lk_array *twin = find_twin(j, used, layout);
     const char *name = j->namings->param[p].name;
     char shape[128];
-    if (p > last && j->may_lack_head && is_trained(j, p) && !twin)
+    if (may_be_head(j, used, p, last) && !twin)
         add(&f->head, "%s", name);
     else if (twin)
         add(&f->missing, "%s %s, perhaps '%.100s'", name,

@@ -30,7 +30,7 @@ bool lk_array_is_aside(const struct lk_arrays *file, const struct lk_array *arra
            strstr(name, "seed_generator") != NULL;
 }
 
-/* An array's name, without the ":0" that Keras 2 writes behind. */
+/* An array's name or label, without the ":0" that Keras 2 writes behind. */
 struct name {
     const char *text;
     size_t length;
@@ -41,6 +41,7 @@ struct index {
     const struct lk_arrays *file;
     struct name *names; /* sorted */
     int count;
+    bool by_label;
 };
 
 static int compare(const void *a, const void *b)
@@ -51,17 +52,18 @@ static int compare(const void *a, const void *b)
     return order ? order : (x->length > y->length) - (x->length < y->length);
 }
 
-static enum lk_status make_index(const struct lk_arrays *file, struct index *index)
+static enum lk_status make_index(const struct lk_arrays *file, bool by_label,
+                                 struct index *index)
 {
     const size_t bytes = ((size_t)file->count + 1) * sizeof *index->names;
-    *index = (struct index){.file = file, .names = malloc(bytes)};
+    *index = (struct index){.file = file, .names = malloc(bytes), .by_label = by_label};
     if (!index->names)
         return lk_fail_memory("names of arrays", bytes);
     for (int i = 0; i < file->count; i++) {
-        const char *text = file->arrays[i].name;
-        size_t length = strlen(text);
-        if (lk_array_is_aside(file, &file->arrays[i]))
+        const char *text = by_label ? file->arrays[i].label : file->arrays[i].name;
+        if (!text || lk_array_is_aside(file, &file->arrays[i]))
             continue;
+        size_t length = strlen(text);
         if (ends_with(text, length, ":0"))
             length -= 2;
         index->names[index->count++] = (struct name){text, length, i};
@@ -174,8 +176,8 @@ static int find_spelled(const struct index *index, const char *prefix,
     return array;
 }
 
-/* The only array whose name ends in "/NAME"; -1: there is none, or several. */
-static int find_ending(const struct index *index, const char *name)
+/* The array whose name ends in "/NAME"; -1: there is none, or several. Counts them. */
+static int find_ending(const struct index *index, const char *name, int *count)
 {
     const size_t bytes = strlen(name);
     int found = -1;
@@ -184,25 +186,33 @@ static int find_ending(const struct index *index, const char *name)
         if (!ends_with(there->text, there->length, name) || there->length <= bytes ||
             there->text[there->length - bytes - 1] != '/')
             continue;
-        if (found >= 0)
-            return -1;
         found = there->array;
+        ++*count;
     }
-    return found;
+    return *count == 1 ? found : -1;
+}
+
+/* Whether names are those of layers, which a layer of a model in a model may have too. */
+static bool has_layer_names(const struct index *index, const struct lk_naming *naming)
+{
+    return naming->style == LK_NAMING_KERAS || index->by_label;
 }
 
 /* The array of parameter p behind the prefix, or without it: a layer beside a model that others
- * have as a part. Files of Keras 2 name models in models, and a layer is of any. */
+ * have as a part. Files of Keras name models in models, and a layer is of any; where two have
+ * one of that name, nobody knows which it is. */
 static int find_within(const struct index *index, const struct lk_naming *naming,
                        const char *prefix, const char *const names[LK_MOST_SPELLINGS])
 {
-    int array = find_spelled(index, prefix, names);
-    if (array < 0 && *prefix)
-        array = find_spelled(index, "", names);
-    for (int i = 0; i < LK_MOST_SPELLINGS && array < 0; i++)
-        if (names[i] && naming->style == LK_NAMING_KERAS)
-            array = find_ending(index, names[i]);
-    return array;
+    const int behind = *prefix ? find_spelled(index, prefix, names) : -1;
+    const int whole = behind < 0 ? find_spelled(index, "", names) : -1;
+    int within = -1, endings = 0;
+    if (behind >= 0 || !has_layer_names(index, naming))
+        return behind >= 0 ? behind : whole;
+    for (int i = 0; i < LK_MOST_SPELLINGS && within < 0; i++)
+        if (names[i])
+            within = find_ending(index, names[i], &endings);
+    return whole < 0 ? within : endings == 0 ? whole : -1;
 }
 
 static bool finds_any(const struct index *index, const struct lk_namings *namings,
@@ -219,6 +229,33 @@ static void mark_initial(const struct lk_namings *namings, const struct lk_namin
 {
     for (int p = 0; p < namings->params; p++)
         pairing->pair[p].is_initial = !naming->names[p][0];
+}
+
+/* The array of a parameter of that name of the same node; -1: none. */
+static int find_sibling(const struct lk_namings *namings, const struct lk_pairing *pairing,
+                        int p, const char *name)
+{
+    const struct lk_node *node = namings->param[p].node;
+    for (int q = 0; q < namings->params; q++)
+        if (namings->param[q].node == node &&
+            strcmp(node->shapes.param[namings->param[q].index].name, name) == 0)
+            return pairing->pair[q].array;
+    return -1;
+}
+
+/* A batch norm there may have no gamma (Keras's scale=False) and no beta (center=False), which
+ * ours then has as initialized, 1 and 0. */
+static void mark_absent(const struct lk_namings *namings, struct lk_pairing *pairing)
+{
+    for (int p = 0; p < namings->params; p++) {
+        const struct lk_node *node = namings->param[p].node;
+        const char *own = node->shapes.param[namings->param[p].index].name;
+        if (pairing->pair[p].array < 0 && strcmp(node->op->name, "batch_norm") == 0 &&
+            (strcmp(own, "gamma") == 0 || strcmp(own, "beta") == 0) &&
+            find_sibling(namings, pairing, p, "moving_mean") >= 0 &&
+            find_sibling(namings, pairing, p, "moving_variance") >= 0)
+            pairing->pair[p].is_initial = true;
+    }
 }
 
 /* Keras 3 counts the arrays of a layer too: where one is missing, those of the same shape may
@@ -244,6 +281,19 @@ static void drop_doubtful(const struct lk_namings *namings, struct lk_pairing *p
     }
 }
 
+/* Whether two pairings give a parameter different arrays. */
+static bool contradict(const struct lk_namings *namings, const struct lk_pairing *a,
+                       const struct lk_pairing *b)
+{
+    for (int p = 0; p < namings->params; p++)
+        if (a->pair[p].array >= 0 && b->pair[p].array >= 0 &&
+            a->pair[p].array != b->pair[p].array)
+            return true;
+    return false;
+}
+
+/* Where layers of models in models stand is not told, so their own names must not tell
+ * something else. */
 static enum lk_status pair_nested(const struct index *index, struct lk_namings *namings,
                                   const struct lk_naming *naming, struct lk_pairing *best)
 {
@@ -251,7 +301,7 @@ static enum lk_status pair_nested(const struct index *index, struct lk_namings *
     LK_TRY(describe(namings, naming->layout, &made.pair));
     mark_initial(namings, naming, &made);
     LK_TRY(lk_pair_nested(index->file, namings, naming, &made));
-    if (is_better(&made, best))
+    if (is_better(&made, best) && !contradict(namings, &made, best))
         *best = made;
     return LK_OK;
 }
@@ -279,11 +329,14 @@ static enum lk_status pair_by_name(const struct index *index, struct lk_namings 
         }
         if (naming->style == LK_NAMING_KERAS_3)
             drop_doubtful(namings, &made);
+        else if (naming->style == LK_NAMING_KERAS)
+            mark_absent(namings, &made);
+        if (index->by_label)
+            made.prefix[0] = '\0'; /* arrays' names have another one */
         if (is_better(&made, best))
             *best = made;
     }
-    return naming->style == LK_NAMING_KERAS_3 ? pair_nested(index, namings, naming, best)
-                                              : LK_OK;
+    return naming->is_counted ? pair_nested(index, namings, naming, best) : LK_OK;
 }
 
 /* Our own names say how the numbers lie only in files that PyTorch did not write: the same
@@ -294,14 +347,34 @@ static bool is_of_torch(const struct lk_arrays *file)
     return file->format == LK_ARRAYS_TORCH || (format && strcmp(format, "pt") == 0);
 }
 
+/* By the own names of layers, which Keras notes beside their arrays. */
+static enum lk_status pair_labels(const struct index *index, struct lk_namings *namings,
+                                  struct lk_pairing *best)
+{
+    const enum lk_naming_style labelled =
+        index->file->format == LK_ARRAYS_KERAS_3 ? LK_NAMING_KERAS_3 : LK_NAMING_KERAS;
+    struct index labels;
+    enum lk_status status = make_index(index->file, true, &labels);
+    for (int i = 0; i < namings->count && status == LK_OK && labels.count > 0; i++)
+        if (namings->list[i].style == labelled && !namings->list[i].is_counted)
+            status = pair_by_name(&labels, namings, &namings->list[i], best);
+    free(labels.names);
+    return status;
+}
+
 static enum lk_status pair_names(const struct index *index, struct lk_namings *namings,
                                  struct lk_pairing *best)
 {
     for (int i = 0; i < namings->count; i++) {
         const struct lk_naming *naming = &namings->list[i];
-        if (naming->style != LK_NAMING_OWN || !is_of_torch(index->file))
+        const bool is_doubtful = naming->style == LK_NAMING_OWN && is_of_torch(index->file);
+        if (!naming->is_counted && !is_doubtful)
             LK_TRY(pair_by_name(index, namings, naming, best));
     }
+    LK_TRY(pair_labels(index, namings, best));
+    for (int i = 0; i < namings->count; i++) /* last: what has names was not counted */
+        if (namings->list[i].is_counted)
+            LK_TRY(pair_by_name(index, namings, &namings->list[i], best));
     return LK_OK;
 }
 
@@ -355,6 +428,17 @@ static enum lk_status pair_in_order(const struct lk_arrays *file, struct lk_nami
     return LK_OK;
 }
 
+/* Whether the order of the arrays tells something: layers of Keras 3 stand in the order of the
+ * names of their classes. */
+static bool has_order(const struct lk_arrays *file)
+{
+    static const char layers[] = "layers/";
+    for (int i = 0; i < file->count && file->format == LK_ARRAYS_KERAS_3; i++)
+        if (strncmp(file->arrays[i].name, layers, sizeof layers - 1) == 0)
+            return false;
+    return true;
+}
+
 static enum lk_status pair_orders(const struct lk_arrays *file, struct lk_namings *namings,
                                   struct lk_pairing *best)
 {
@@ -394,8 +478,27 @@ static int next_left(const struct lk_arrays *file, const bool *used, int at)
     return at;
 }
 
-/* The array to each parameter that has none, in order; false: not each fits, arrays are left
- * over, or several layers are. */
+/* What stands behind the last dot or slash: "kernel". */
+static size_t last_word(const char *name, const char **word)
+{
+    const char *slash = strrchr(name, '/'), *dot = strrchr(slash ? slash : name, '.');
+    *word = dot ? dot + 1 : slash ? slash + 1 : name;
+    return strcspn(*word, ":");
+}
+
+static bool has_word_of(const struct lk_array *array, const struct lk_naming *naming, int p)
+{
+    const char *own, *expected;
+    const size_t bytes = last_word(array->name, &own);
+    for (int i = 0; i < LK_MOST_SPELLINGS; i++)
+        if (naming->names[p][i] && last_word(naming->names[p][i], &expected) == bytes &&
+            memcmp(own, expected, bytes) == 0)
+            return true;
+    return false;
+}
+
+/* The array to each parameter that has none, in order; false: not each fits, or is called as
+ * such a parameter is, arrays are left over, or several layers are. */
 static bool match_left(const struct lk_arrays *file, const struct lk_namings *namings,
                        struct lk_pairing *pairing, const bool *used)
 {
@@ -409,7 +512,7 @@ static bool match_left(const struct lk_arrays *file, const struct lk_namings *na
         if (layer && layer != namings->param[p].node)
             return false;
         layer = namings->param[p].node;
-        if (at == file->count ||
+        if (at == file->count || !has_word_of(&file->arrays[at], pairing->naming, p) ||
             !lk_layout_fits(&pair->layout, file->arrays[at].rank, file->arrays[at].shape))
             return false;
         set_pair(pairing, p, file, at);
@@ -464,19 +567,21 @@ enum lk_status lk_pair(const struct lk_arrays *file, struct lk_namings *namings,
     struct index index;
     struct lk_pairing named = {0}, ordered = {0};
     enum lk_status status;
-    LK_TRY_OUT(make_index(file, &index));
+    LK_TRY_OUT(make_index(file, false, &index));
     LK_TRY_OUT(describe(namings, LK_LAYOUT_OWN, &named.pair));
     ordered.pair = named.pair;
     if (by != LK_PAIR_BY_ORDER)
         LK_TRY_OUT(pair_names(&index, namings, &named));
-    const bool tries_order = by == LK_PAIR_BY_ORDER ||
-                             (by == LK_PAIR_BY_BOTH && !names_fit(&named, &index, namings));
+    const bool tries_order =
+        by == LK_PAIR_BY_ORDER ||
+        (by == LK_PAIR_BY_BOTH && has_order(file) && !names_fit(&named, &index, namings));
     if (tries_order)
         LK_TRY_OUT(pair_orders(file, namings, &ordered));
     *pairing = is_better(&ordered, &named) ? ordered : named;
     if (by == LK_PAIR_BY_BOTH)
         LK_TRY_OUT(complete(file, namings, pairing));
-    if (by == LK_PAIR_BY_BOTH && !tries_order && !is_whole(pairing, namings, &index))
+    if (by == LK_PAIR_BY_BOTH && !tries_order && has_order(file) &&
+        !is_whole(pairing, namings, &index))
         LK_TRY_OUT(pair_orders(file, namings, &ordered)); /* for what is said alone */
     pairing->order_fits = is_whole(&ordered, namings, &index);
     if (!pairing->naming && pairing->paired == 0 && by == LK_PAIR_BY_NAME)

@@ -19,9 +19,23 @@ static int find_layer(const struct lk_keras_network *n, const char *name)
     return -1;
 }
 
-/* ["conv2d", 0, 0]: a layer's name, the number of its call, that of the call's output. */
+bool lk_keras_is_model(const char *class)
+{
+    return strcmp(class, "Functional") == 0 || strcmp(class, "Model") == 0 ||
+           strcmp(class, "Sequential") == 0;
+}
+
+/* Whether references to a model in a model count its making as call 0: in Keras 2, and in
+ * Keras 3 where a functional one is an output. */
+static bool counts_making(const struct lk_keras_network *n, int layer, bool is_output)
+{
+    const char *class = n->known[layer]->class;
+    return lk_keras_is_model(class) &&
+           (!n->is_keras_3 || (is_output && strcmp(class, "Sequential") != 0));
+}
+
 enum lk_status lk_keras_read_reference(struct lk_keras_network *n, json_t *value,
-                                       struct lk_keras_reference *reference)
+                                       bool is_output, struct lk_keras_reference *reference)
 {
     const char *name = json_string_value(json_array_get(value, 0));
     json_t *call = json_array_get(value, 1), *tensor = json_array_get(value, 2);
@@ -37,6 +51,8 @@ enum lk_status lk_keras_read_reference(struct lk_keras_network *n, json_t *value
     reference->tensor = (int)json_integer_value(tensor);
     if (reference->layer < 0)
         return lk_keras_fail(n->draft, "no layer is named '%.80s'", name);
+    if (reference->call > 0 && counts_making(n, reference->layer, is_output))
+        reference->call--;
     return LK_OK;
 }
 
@@ -62,9 +78,20 @@ static enum lk_status add_input(struct lk_keras_network *n, struct lk_keras_call
 {
     if (call->count == LK_KERAS_MOST_INPUTS)
         return lk_keras_fail(n->draft, "it joins more than %d inputs", LK_KERAS_MOST_INPUTS);
-    LK_TRY(lk_keras_read_reference(n, reference, &call->inputs[call->count]));
+    LK_TRY(lk_keras_read_reference(n, reference, false, &call->inputs[call->count]));
     call->count++;
     return check_arguments(n, json_array_get(reference, 3));
+}
+
+/* Whether one of two operands may be a number. */
+static bool takes_number(const char *class)
+{
+    static const char *const classes[] = {"Add", "Subtract", "Multiply", "TrueDivide",
+                                          "Divide"};
+    for (int i = 0; i < LK_COUNT(classes); i++)
+        if (strcmp(classes[i], class) == 0)
+            return true;
+    return false;
 }
 
 /* A tensor of Keras 3, or a list of such. */
@@ -79,11 +106,10 @@ static enum lk_status add_tensors(struct lk_keras_network *n, struct lk_keras_ca
                 LK_TRY(add_tensors(n, call, json_array_get(value, i)));
         return LK_OK;
     }
-    const char *class = lk_keras_text_of(value, "class_name"),
-               *own = n->known[call->layer]->class;
-    const bool is_sum = strcmp(own, "Add") == 0 || strcmp(own, "Multiply") == 0;
-    if (json_is_number(value) && is_sum && !call->number) {
+    const char *class = lk_keras_text_of(value, "class_name");
+    if (json_is_number(value) && takes_number(n->known[call->layer]->class) && !call->number) {
         call->number = value;
+        call->begins_with_number = call->count == 0;
         return LK_OK;
     }
     if (!class || strcmp(class, "__keras_tensor__") != 0)
@@ -112,7 +138,7 @@ static enum lk_status read_masks(struct lk_keras_network *n, struct lk_keras_cal
         json_t *history = json_object_get(config, "keras_history");
         if (!history)
             continue;
-        LK_TRY(lk_keras_read_reference(n, history, &call->masks[call->mask_count]));
+        LK_TRY(lk_keras_read_reference(n, history, false, &call->masks[call->mask_count]));
         if (!is_mask(n, &call->masks[call->mask_count++]))
             return lk_keras_fail(n->draft, "its mask is not that of an embedding");
         (void)json_object_del(arguments, names[i]);
@@ -164,6 +190,7 @@ enum lk_status lk_keras_read_call(struct lk_keras_network *n, json_t *node,
     LK_TRY(lk_arena_allocate(&n->draft->arena, LK_KERAS_MOST_INPUTS * sizeof *call->inputs,
                              &memory));
     call->inputs = memory;
+    n->is_keras_3 |= json_is_object(node);
     if (json_is_object(node)) {
         json_t *args = json_object_get(node, "args");
         if (strcmp(n->known[call->layer]->class, "NotEqual") == 0)

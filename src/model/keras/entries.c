@@ -161,13 +161,12 @@ static enum lk_status say_where(const struct lk_keras_draft *draft, enum lk_stat
 
 /* The entry of the layer's first call that an entry of a later one takes the weights of: the
  * same operation, with the same suffix. */
-static enum lk_status share(struct lk_keras_draft *draft, const struct lk_keras_entry *entry,
-                            struct lk_node *node, const char **owner)
+static enum lk_status share(struct lk_keras_draft *draft, struct lk_node *node,
+                            const char **owner)
 {
     struct lk_node *first = NULL;
     for (const struct lk_keras_array *a = draft->arrays; a && !first; a = a->next) {
-        if (strcmp(a->path, draft->layer->path) != 0 ||
-            (entry->suffix && !strstr(a->entry, entry->suffix)))
+        if (strcmp(a->path, draft->layer->path) != 0 || strcmp(a->suffix, draft->suffix) != 0)
             continue;
         first = lk_graph_find(draft->graph, a->entry);
         first = first && first->op == node->op ? first : NULL;
@@ -227,11 +226,12 @@ enum lk_status lk_keras_add(struct lk_keras_draft *draft, const struct lk_keras_
         lk_graph_add_many(draft->graph, entry->op, count, nodes, entry->options, &made->node);
     if (status != LK_OK)
         return say_where(draft, status);
-    LK_TRY(name_made(draft, entry->suffix ? entry->suffix : "", made));
+    draft->suffix = entry->suffix ? entry->suffix : "";
+    LK_TRY(name_made(draft, draft->suffix, made));
     const bool has_weights = made->node->shapes.params > 0;
     const bool is_frozen = has_weights && (entry->is_frozen || draft->layer->is_frozen);
     if (has_weights && draft->layer->calls > 1 && !can_be_copied(made->node, is_frozen))
-        LK_TRY(share(draft, entry, made->node, &owner));
+        LK_TRY(share(draft, made->node, &owner));
     if (has_weights)
         draft->shares = owner != NULL;
     if (entry->activation)
@@ -259,6 +259,7 @@ enum lk_status lk_keras_pair_array(struct lk_keras_draft *draft,
     *made = *array;
     made->entry = entry->name;
     made->layer = draft->layer->name;
+    made->suffix = draft->suffix;
     made->outer = draft->outer;
     made->path = draft->layer->path;
     made->next = NULL;

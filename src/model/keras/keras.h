@@ -35,6 +35,7 @@ struct lk_keras_tensor {
 /* An array of a file, or numbers from the configuration, for a parameter of an entry. */
 struct lk_keras_array {
     const char *entry, *param; /* "conv2d_1", "weight" */
+    const char *suffix;        /* of the entry: a layer may be several; "" */
     const char *layer;         /* Keras's name of the layer, "conv2d_1" */
     const char *outer;         /* of the outermost nested model that it is in; NULL: none */
     const char *path;          /* of the layer in a Keras 3 file: "layers/conv2d_1" */
@@ -43,6 +44,7 @@ struct lk_keras_array {
     double value;              /* in all elements, where word is NULL */
     json_t *values;            /* then: of each element; NULL: all have that value */
     bool has_heads;            /* an axis of ours may be two there: heads, and their numbers */
+    double least, epsilon;     /* least > 0: an element v is max(v, least) - epsilon here */
     struct lk_keras_array *next;
 };
 
@@ -70,11 +72,13 @@ struct lk_keras_draft {
     struct lk_text layers;
     const char *inputs[LK_MOST_INPUTS]; /* their lines, without the end */
     enum lk_keras_mask masks[LK_MOST_INPUTS];
-    bool reads_tokens;  /* the input at work is of an embedding, whatever type it tells */
-    bool is_causal;     /* the attention at work is called with use_causal_mask */
-    double number;      /* that the layer at work is called with beside a tensor; NAN: none */
-    bool has_arrays;    /* the file has weights */
-    const char *before; /* the entry made last; NULL: none */
+    bool reads_tokens; /* the input at work is of an embedding, whatever type it tells */
+    bool is_causal;    /* the attention at work is called with use_causal_mask */
+    double number;     /* that the layer at work is called with beside a tensor; NAN: none */
+    bool begins_with_number; /* it stands before the tensor */
+    const char *suffix;      /* of the entry that was added last */
+    bool has_arrays;         /* the file has weights */
+    const char *before;      /* the entry made last; NULL: none */
     struct lk_keras_layer *known;
     struct lk_keras_array *arrays, **last_array;
     int calls, entries, depth, input_count;

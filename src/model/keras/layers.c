@@ -221,6 +221,30 @@ static enum lk_status multiply(struct lk_keras_draft *draft, int count,
     return combine(draft, "multiply", 2, count, x, made);
 }
 
+/* Two inputs, or one and a number. */
+static enum lk_status subtract(struct lk_keras_draft *draft, int count,
+                               const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
+{
+    struct lk_keras_tensor both[2] = {x[0]};
+    if (count == 1 && !isnan(draft->number))
+        return draft->begins_with_number ? with_a_number(draft, -1, draft->number, x, made)
+                                         : with_a_number(draft, 1, -draft->number, x, made);
+    if (count != 2)
+        return lk_keras_fail(draft, "it takes one input from another, found %d", count);
+    const struct lk_keras_entry negative = {
+        .op = "rescale", .options = "scale=-1", .suffix = "_negative"};
+    LK_TRY(lk_keras_add(draft, &negative, 1, &x[1], &both[1]));
+    return combine(draft, "add", 2, 2, both, made);
+}
+
+static enum lk_status divide(struct lk_keras_draft *draft, int count,
+                             const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
+{
+    if (count != 1 || isnan(draft->number) || draft->begins_with_number || draft->number == 0)
+        return lk_keras_fail(draft, "it divides by something else than a number");
+    return with_a_number(draft, 1 / draft->number, 0, x, made);
+}
+
 static enum lk_status concatenate(struct lk_keras_draft *draft, int count,
                                   const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
 {
@@ -426,7 +450,10 @@ const struct lk_keras_class lk_keras_classes[] = {
     {"Flatten", flatten, 1, LK_KERAS_OPTIONS(NULL)},
     {"Reshape", reshape, 1, LK_KERAS_OPTIONS("target_shape")},
     {"Add", add, LK_KERAS_MOST_INPUTS, LK_KERAS_OPTIONS(NULL)},
+    {"Subtract", subtract, 2, LK_KERAS_OPTIONS(NULL)},
     {"Multiply", multiply, LK_KERAS_MOST_INPUTS, LK_KERAS_OPTIONS(NULL)},
+    {"TrueDivide", divide, 2, LK_KERAS_OPTIONS(NULL)},
+    {"Divide", divide, 2, LK_KERAS_OPTIONS(NULL)},
     {"Concatenate", concatenate, LK_KERAS_MOST_INPUTS, LK_KERAS_OPTIONS("axis")},
     {"Activation", activation, 1, LK_KERAS_OPTIONS("activation")},
     {"ReLU", relu, 1, LK_KERAS_OPTIONS("max_value", "negative_slope", "threshold")},

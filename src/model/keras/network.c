@@ -145,12 +145,6 @@ static const struct lk_keras_tensor *find_tensor(const struct lk_keras_network *
 
 /* --- calling ----------------------------------------------------------------------------- */
 
-static bool is_model(const char *class)
-{
-    return strcmp(class, "Functional") == 0 || strcmp(class, "Model") == 0 ||
-           strcmp(class, "Sequential") == 0;
-}
-
 static enum lk_status keep_made(struct lk_keras_network *n, struct lk_keras_call_site *call,
                                 const struct lk_keras_tensor *made, int count)
 {
@@ -183,7 +177,7 @@ static enum lk_status call_layer(struct lk_keras_network *n, int layer, int coun
         made[0] = x[0];
         return x[0].input > 0 ? LK_OK : lk_keras_fail(draft, "it masks what is no input");
     }
-    if (!is_model(n->known[layer]->class))
+    if (!lk_keras_is_model(n->known[layer]->class))
         return lk_keras_call(draft, count, x, &made[0]);
     draft->layer = NULL;
     if (draft->depth == 1)
@@ -259,6 +253,7 @@ static enum lk_status call_one(struct lk_keras_network *n, struct lk_keras_call_
                                                "what it reads");
         n->draft->is_causal = call->is_causal;
         n->draft->number = call->number ? json_number_value(call->number) : NAN;
+        n->draft->begins_with_number = call->begins_with_number;
         LK_TRY(call_layer(n, call->layer, call->count, x, made, &count));
     }
     n->draft->layer = NULL;
@@ -304,7 +299,7 @@ static enum lk_status add_output(struct lk_keras_network *n, json_t *reference,
                                  struct lk_keras_tensor made[LK_MOST_OUTPUTS], int *count)
 {
     struct lk_keras_reference r;
-    LK_TRY(lk_keras_read_reference(n, reference, &r));
+    LK_TRY(lk_keras_read_reference(n, reference, true, &r));
     const struct lk_keras_tensor *found = find_tensor(n, &r);
     if (!found || *count == LK_MOST_OUTPUTS)
         return lk_keras_fail(n->draft, "an output that is not there, or more than %d",
@@ -382,7 +377,7 @@ static enum lk_status walk(struct lk_keras_draft *draft, json_t *model, const ch
                                  .given = given,
                                  .given_count = given_count};
     const char *class = lk_keras_text_of(model, "class_name");
-    if (!class || !is_model(class) || lk_keras_is_foreign(model))
+    if (!class || !lk_keras_is_model(class) || lk_keras_is_foreign(model))
         return lk_keras_fail(draft,
                              "a Sequential or Functional model is expected, found '%.60s'",
                              class ? class : "nothing");

@@ -13,7 +13,8 @@ struct lk_keras_reference {
 struct lk_keras_call_site {
     int layer, count;
     bool is_causal;
-    json_t *number;                    /* that is added or multiplied; NULL: none */
+    json_t *number;                    /* that is one of two operands; NULL: none */
+    bool begins_with_number;           /* it is the first */
     struct lk_keras_reference *inputs; /* [count] */
     struct lk_keras_reference *masks;  /* [mask_count] */
     int mask_count;
@@ -31,6 +32,7 @@ struct lk_keras_network {
     int *first_calls;   /* [layer_count + 1]: of the calls */
     struct lk_keras_call_site *calls;
     int layer_count, call_count, references;
+    bool is_keras_3;                     /* its calls are written so */
     const struct lk_keras_tensor *given; /* what the nested model reads; NULL: the outer one */
     int given_count;
 };
@@ -40,9 +42,12 @@ struct lk_keras_network {
 /* The text of that key; NULL: there is none. */
 const char *lk_keras_text_of(json_t *object, const char *key);
 
-/* ["conv2d", 0, 0]: a layer's name, the number of its call, that of the call's output.
- * fails: LK_E_MODEL, also where there is no such layer */
+bool lk_keras_is_model(const char *class);
+
+/* ["conv2d", 0, 0]: a layer's name, the number of its call, that of the call's output;
+ * is_output: in "output_layers". fails: LK_E_MODEL, also where there is no such layer */
 LK_MUST_CHECK enum lk_status lk_keras_read_reference(struct lk_keras_network *n, json_t *value,
+                                                     bool is_output,
                                                      struct lk_keras_reference *reference);
 
 /* A call as Keras 3 writes it, {"args": [...], "kwargs": {...}}, or as Keras 2 does, a list of

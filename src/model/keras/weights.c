@@ -6,6 +6,7 @@
 #include "io/arrays/arrays.h"
 #include "model/import/import.h"
 #include "model/naming/layout.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,23 @@ static enum lk_status read_array(struct writing *w, const struct lk_node *node, 
     return status;
 }
 
+/* The numbers of the configuration, in Keras's order. */
+static enum lk_status take_values(struct writing *w, const struct lk_node *node, int index,
+                                  const struct lk_keras_array *pair, float *ours)
+{
+    struct lk_layout layout;
+    const size_t count = json_array_size(pair->values);
+    LK_TRY(lk_layout_describe(node, index, LK_LAYOUT_KERAS, &w->made->arena, &layout));
+    float *theirs = malloc((count + 1) * sizeof *theirs);
+    if (!theirs)
+        return lk_fail_memory(pair->layer, (count + 1) * sizeof *theirs);
+    for (size_t i = 0; i < count; i++)
+        theirs[i] = (float)json_number_value(json_array_get(pair->values, i));
+    lk_layout_take(&layout, sizeof *theirs, theirs, ours);
+    free(theirs);
+    return LK_OK;
+}
+
 static enum lk_status add_param(struct writing *w, const struct lk_node *node, int index)
 {
     const struct lk_param_spec *param = &node->shapes.param[index];
@@ -177,12 +195,15 @@ static enum lk_status add_param(struct writing *w, const struct lk_node *node, i
     LK_TRY(lk_arena_allocate(&w->made->arena, (size_t)count * sizeof(float), &memory));
     tensor->data = memory;
     w->made->tensor_count++;
+    float *ours = memory;
     if (pair->word)
-        return read_array(w, node, index, pair, memory);
-    for (int64_t i = 0; i < count; i++)
-        ((float *)memory)[i] =
-            (float)(pair->values ? json_number_value(json_array_get(pair->values, (size_t)i))
-                                 : pair->value);
+        LK_TRY(read_array(w, node, index, pair, ours));
+    else if (pair->values)
+        LK_TRY(take_values(w, node, index, pair, ours));
+    for (int64_t i = 0; i < count && !pair->word && !pair->values; i++)
+        ours[i] = (float)pair->value;
+    for (int64_t i = 0; i < count && pair->least > 0; i++)
+        ours[i] = (float)(fmax(ours[i], pair->least) - pair->epsilon);
     return LK_OK;
 }
 

@@ -150,20 +150,28 @@ static enum lk_status take_numbers(struct lk_keras_draft *draft,
     return LK_OK;
 }
 
+/* What a batch_norm adds to a variance where the layer there adds nothing. */
+#define FIXED_EPSILON 1e-12
+
 /* Adds numbers for each channel that are not trained: a frozen batch_norm. */
 static enum lk_status add_fixed(struct lk_keras_draft *draft,
                                 const struct lk_keras_array *arrays, int count,
                                 const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
 {
+    char epsilon[40];
+    const char *options;
+    lk_number_print(FIXED_EPSILON, epsilon, sizeof epsilon);
+    LK_TRY(lk_keras_text(draft, &options, "epsilon=%s", epsilon));
     const struct lk_keras_entry entry = {
-        .op = "batch_norm", .options = "epsilon=1e-12", .is_frozen = true};
+        .op = "batch_norm", .options = options, .is_frozen = true};
     LK_TRY(lk_keras_add(draft, &entry, 1, x, made));
     for (int i = 0; i < count; i++)
         LK_TRY(lk_keras_pair_array(draft, made, &arrays[i]));
     return LK_OK;
 }
 
-/* (x - mean) / sqrt(variance), with the numbers of the layer or what adapt() has found. */
+/* (x - mean) / max(sqrt(variance), 1e-7), with the numbers of the layer or what adapt() has
+ * found. */
 static enum lk_status normalization(struct lk_keras_draft *draft, int count,
                                     const struct lk_keras_tensor *x,
                                     struct lk_keras_tensor *made)
@@ -172,7 +180,11 @@ static enum lk_status normalization(struct lk_keras_draft *draft, int count,
         {.param = "gamma", .value = 1},
         {.param = "beta"},
         {.param = "moving_mean", .word = "mean", .number = 0},
-        {.param = "moving_variance", .word = "variance", .number = 1},
+        {.param = "moving_variance",
+         .word = "variance",
+         .number = 1,
+         .least = 1e-14,
+         .epsilon = FIXED_EPSILON},
     };
     bool invert;
     (void)count;
@@ -194,8 +206,6 @@ enum lk_status lk_keras_rescale_channels(struct lk_keras_draft *draft,
                                       {.param = "beta"},
                                       {.param = "moving_mean"},
                                       {.param = "moving_variance", .value = 1}};
-    if (x->image.rank || x->is_joined)
-        return lk_keras_fail(draft, "channels of a flattened image lie in another order");
     LK_TRY(take_numbers(draft, x, "scale", &arrays[0]));
     if (json_is_array(json_object_get(draft->layer->config, "offset")))
         LK_TRY(take_numbers(draft, x, "offset", &arrays[1]));

@@ -365,6 +365,7 @@ static enum lk_status add_counted(struct lk_namings *namings,
     const char **base;
     void *none;
     LK_TRY(add(namings, "keras-3", LK_NAMING_KERAS_3, &naming));
+    naming->is_counted = true;
     for (int i = 0; i < count; i++)
         if (strcmp(conventions[i].title, "keras") == 0) {
             take_convention(naming, &conventions[i]);
@@ -416,6 +417,16 @@ static enum lk_status list_params(const struct lk_graph *graph, struct lk_naming
     return LK_OK;
 }
 
+/* Layers of Keras have one name in files of Keras 2 and in labels of Keras 3. */
+static enum lk_status add_convention(struct lk_namings *namings, const struct lk_convention *c)
+{
+    if (!c->is_keras)
+        return add_layers(namings, c->title, LK_NAMING_TORCH, c);
+    if (!has_places(namings, c))
+        LK_TRY(add_layers(namings, c->title, LK_NAMING_KERAS, c));
+    return add_layers(namings, c->title, LK_NAMING_KERAS_3, c);
+}
+
 enum lk_status lk_namings_make(const struct lk_model *model, struct lk_namings *namings)
 {
     struct lk_convention conventions[LK_MOST_CONVENTIONS];
@@ -423,13 +434,8 @@ enum lk_status lk_namings_make(const struct lk_model *model, struct lk_namings *
     LK_TRY(list_params(model->graph, namings));
     LK_TRY(lk_conventions_read(model, namings, &namings->arena, conventions, &count));
     LK_TRY(add_layers(namings, "lockstep", LK_NAMING_OWN, NULL));
-    for (int i = 0; i < count; i++) {
-        const struct lk_convention *c = &conventions[i];
-        const enum lk_naming_style style = !c->is_keras             ? LK_NAMING_TORCH
-                                           : has_places(namings, c) ? LK_NAMING_KERAS_3
-                                                                    : LK_NAMING_KERAS;
-        LK_TRY(add_layers(namings, c->title, style, c));
-    }
+    for (int i = 0; i < count; i++)
+        LK_TRY(add_convention(namings, &conventions[i]));
     LK_TRY(add_counted(namings, conventions, count));
     LK_TRY(add_parts(namings, "pytorch", LK_NAMING_TORCH));
     LK_TRY(add_layers(namings, "pytorch", LK_NAMING_TORCH, NULL));

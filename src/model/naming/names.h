@@ -6,10 +6,10 @@
 #ifndef LK_MODEL_NAMING_NAMES_H
 #define LK_MODEL_NAMING_NAMES_H
 
-#include "model/naming/layout.h"
 #include "model/model.h"
+#include "model/naming/layout.h"
 
-enum { LK_MOST_NAMINGS = 16, LK_MOST_SPELLINGS = 2, LK_MOST_UNUSED = 8 };
+enum { LK_MOST_NAMINGS = 24, LK_MOST_SPELLINGS = 2, LK_MOST_UNUSED = 8 };
 
 /* Parameter `index` of a node that uses its own. */
 struct lk_foreign_param {
@@ -33,6 +33,7 @@ struct lk_naming {
     const char *title; /* "torchvision" */
     enum lk_naming_style style;
     enum lk_layout_kind layout;
+    bool is_counted; /* layers have the numbers that Keras 3 gives them in a file, not names */
     const char *differs; /* how that program's network differs from ours; NULL: it does not */
     const char *images;  /* how images are prepared for its published weights: a preset of the
                           * stage normalize, "torchvision"; NULL: not known */

@@ -104,10 +104,33 @@ def fixed():
     single numbers."""
     image = Input((6, 5, 3))
     x = L.Rescaling([2., .5, 1.5], offset=-.25)(image)
-    x = L.Normalization(mean=[.5, -.25, 1.], variance=[4., .25, 2.])(x)
+    x = L.Normalization(mean=[.5, -.25, 1.], variance=[4., 0., 2.])(x)
+    x = L.Rescaling([1., 1e-7, 1.])(x)
     x = L.SpatialDropout2D(.5)(L.Conv2D(4, 3, padding='same')(x))
     x = L.Dropout(.25, noise_shape=(None, 1, 1, 1))(L.ReLU(6.)(x + 3.) * (1. / 6.))
-    return Model(image, L.Dense(3)(L.Flatten()(L.Dropout(.25, noise_shape=(None, 1, 1, 4))(x))))
+    x = L.Flatten()(L.Dropout(.25, noise_shape=(None, 1, 1, 4))((1 - x) / 2 - .75))
+    x = L.Normalization(mean=[k / 99 for k in range(120)],
+                        variance=[1 + k / 50 for k in range(120)])(x)
+    return Model(image, L.Dense(3)(L.Rescaling([k / 60 for k in range(120)])(x)))
+
+
+def alike():
+    """Layers of the same shapes in models in a model, of which nothing but names tells which is
+    which; one of the models is called twice, also as an output; shared parts of layers."""
+    def block(name, *layers):
+        x = first = Input((6, 6, 3))
+        for layer in layers:
+            x = layer(x)
+        return Model(first, x, name=name)
+
+    image = Input((6, 6, 3))
+    deep = Sequential([Input((6, 6, 3)), L.Conv2D(3, 1, name='e')], name='deep')
+    b = block('b', L.Conv2D(3, 1, activation='tanh'), deep, L.Conv2D(3, 1, name='f'))
+    a = block('a', L.Conv2D(3, 1, activation='softsign'), L.Conv2D(3, 1, use_bias=False))
+    apart = L.SeparableConv2D(3, 3, padding='same', activation='relu', name='apart')
+    x = a(b(image))
+    y = L.Subtract()([a(apart(apart(x))), L.Conv2D(3, 1, name='c')(x)])
+    return Model(image, [x, L.Dense(2)(L.Flatten()(y))])
 
 
 def arrays_of(model, prefix=''):
@@ -135,7 +158,8 @@ def fill(model):
 
 
 def main(folder):
-    for make in sequential, functional, nested, decoder, arranged, bounded, towers, fixed:
+    for make in (sequential, functional, nested, decoder, arranged, bounded, towers, fixed,
+                 alike):
         keras.utils.clear_session()
         model, path = make(), f'{folder}/{make.__name__}'
         fill(model)
@@ -145,6 +169,7 @@ def main(folder):
                           {'model_config': model.to_json(), 'keras_version': keras.__version__})
         model.save(f'{path}.keras')
         model.save(f'{path}.h5')
+        model.save_weights(f'{path}.weights.h5')
         for i, array in enumerate(x):
             np.save(f'{path}.x{i}.npy', array)
         for i, array in enumerate(y if isinstance(y, (list, tuple)) else [y]):
