@@ -60,14 +60,15 @@ static int64_t guess_batch(const struct lk_replica *replica)
     return micro_batch > 0 ? (int64_t)(micro_batch * (double)replica->config.batch) : 0;
 }
 
-/* Plans the replica for another batch, with fewer shards if that batch has fewer samples than
- * shards. */
+/* Plans the replica for another batch, of shards with as many samples as now: so they are chosen
+ * where nobody asks for a number of them. */
 static bool would_fit(const struct lk_replica *replica, int64_t batch)
 {
     struct lk_replica_config config = replica->config;
     struct lk_replica *tried = NULL;
     config.batch = batch;
-    while (config.shards > batch)
+    while (config.shards > 1 &&
+           batch / config.shards < replica->config.batch / replica->config.shards)
         config.shards /= 2;
     bool is_right = lk_choices_copy(replica->config.choices, &config.choices) == LK_OK &&
                     lk_replica_make(&config, &tried) == LK_OK && lk_replica_fits(tried);
@@ -78,13 +79,17 @@ static bool would_fit(const struct lk_replica *replica, int64_t batch)
 }
 
 /* The first guess ignores tiles that are not full and gaps in the plan, so it is tried and made
- * smaller until it fits. 0: no batch fits. */
+ * smaller until it fits. It takes all gradients to stay, though a smaller batch is computed in
+ * fewer pieces with fewer arrays of them; so halves above it are tried too. 0: no batch fits. */
 static int64_t find_batch(const struct lk_replica *replica)
 {
     const int64_t tiles = replica->tiling.shards * replica->tiling.lanes;
     int64_t batch = guess_batch(replica);
     if (batch > tiles)
         batch -= batch % tiles;
+    for (int64_t half = replica->config.batch / 2; half > batch; half /= 2)
+        if (would_fit(replica, half))
+            return half;
     while (batch > 0 && !would_fit(replica, batch))
         batch = batch > tiles ? batch - lk_divide_up(batch, 16 * tiles) * tiles : batch / 2;
     return batch;
