@@ -4,6 +4,21 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *loss_text(double loss, char text[32])
+{
+    snprintf(text, 32, fabs(loss) < 1e6 || isnan(loss) ? "%.4f" : "%.4g", loss);
+    return text;
+}
+
+const char *percent_text(double share, int digits, char text[32])
+{
+    if (fabs(share) < 1e4 || isnan(share))
+        snprintf(text, 32, "%.*f %%", digits, 100 * share);
+    else
+        snprintf(text, 32, "%.4g %%", 100 * share);
+    return text;
+}
+
 const char *figure_text(const struct lk_figure *figure, char text[32])
 {
     static const char *const shares[] = {"accuracy", "top_k", "precision", "recall"};
@@ -19,7 +34,8 @@ const char *figure_text(const struct lk_figure *figure, char text[32])
 void output_text(const struct lk_output_evaluation *output, char *text, size_t bytes)
 {
     char figure[32];
-    size_t used = (size_t)snprintf(text, bytes, "loss %.4f", output->loss);
+    char loss[32];
+    size_t used = (size_t)snprintf(text, bytes, "loss %s", loss_text(output->loss, loss));
     for (int i = 0; i < output->figure_count && used < bytes; i++)
         used += (size_t)snprintf(text + used, bytes - used, ", %s %s", output->figures[i].name,
                                  figure_text(&output->figures[i], figure));

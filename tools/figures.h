@@ -5,6 +5,10 @@
 #include "terminal/json.h"
 #include <lockstep/train.h>
 
+/* "0.3210", "1.25e+08" of a loss; "93.25 %" of a share, with so many digits. Never long. */
+const char *loss_text(double loss, char text[32]);
+const char *percent_text(double share, int digits, char text[32]);
+
 /* "93.25 %" of a share, "0.1234" of another figure, "not defined". */
 const char *figure_text(const struct lk_figure *figure, char text[32]);
 

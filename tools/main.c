@@ -8,31 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-const struct command *const commands[] = {&train_command,
-                                          &eval_command,
-                                          &predict_command,
-                                          &generate_command,
-                                          &run_command,
-                                          &serve_command,
-                                          &summary_command,
-                                          &import_command,
-                                          &weights_command,
-                                          &export_command,
-                                          &data_command,
-                                          &convert_command,
-                                          &tokenize_command,
-                                          &runs_command,
-                                          &report_command,
-                                          &watch_command,
-                                          &sweep_command,
-                                          &devices_command,
-                                          &bench_command,
-                                          &tune_command,
-                                          &scale_command,
-                                          &selftest_command,
-                                          &help_command,
-                                          &completion_command,
-                                          NULL};
+const struct command *const commands[] = {
+    &train_command, &eval_command,     &predict_command,  &generate_command,   &run_command,
+    &serve_command, &summary_command,  &import_command,   &weights_command,    &export_command,
+    &data_command,  &convert_command,  &tokenize_command, &runs_command,       &report_command,
+    &watch_command, &sweep_command,    &devices_command,  &bench_command,      &tune_command,
+    &scale_command, &selftest_command, &help_command,     &completion_command, NULL};
 
 int failed(enum lk_status status)
 {

@@ -1,5 +1,6 @@
 /* lockstep runs: a table of run directories: what was trained on what, how well and how far. */
 #include "command.h"
+#include "figures.h"
 #include "report/record.h"
 #include "terminal/json.h"
 #include "terminal/table.h"
@@ -125,7 +126,7 @@ static const struct table_column columns[] = {
 static void print(const struct runs *runs)
 {
     struct table table;
-    char time[32];
+    char time[32], figure[32];
     table_start(&table, columns, (int)(sizeof columns / sizeof *columns));
     for (int i = 0; i < runs->count; i++) {
         const struct record *run = &runs->list[i];
@@ -135,9 +136,9 @@ static void print(const struct runs *runs)
         if (!run->metric)
             table_cell(&table, "-");
         else if (*run->metric == 'a')
-            table_cell(&table, "accuracy %.2f %%", 100 * run->best);
+            table_cell(&table, "accuracy %s", percent_text(run->best, 2, figure));
         else
-            table_cell(&table, "loss %.4f", run->best);
+            table_cell(&table, "loss %s", loss_text(run->best, figure));
         table_cell(&table, "%" PRId64, run->step);
         table_cell(&table, "%s", duration_text(run->seconds, time));
         table_cell(&table, "%s", run->state);

@@ -31,7 +31,8 @@ LK_API LK_MUST_CHECK enum lk_status
 lk_settings_add_callback(struct lk_settings *settings, const struct lk_callback *callback);
 
 /* Ends the training: after the step of the event where no step is on its way, else after the
- * next one. The run is then finished, as one is that early_stopping has ended. */
+ * next one; said before the first step, after the second. The run is then finished, as one is
+ * that early_stopping has ended. */
 LK_API void lk_callback_stop(struct lk_callback_reply *reply);
 
 /* From the next step that is not begun yet the learning rate is `lr`, whatever the schedule
@@ -43,8 +44,9 @@ LK_API LK_MUST_CHECK enum lk_status lk_callback_set_lr(struct lk_callback_reply 
 
 /* Adds a figure to a step or an evaluation: the event has it, metrics.jsonl, and of an
  * evaluation csv_log and tensorboard; callbacks can monitor it.
- * fails: LK_E_ARGUMENT another event, more than 32, a name of more than 63 characters or of the
- * training's own figures, loss for example */
+ * fails: LK_E_ARGUMENT another event, more than 32, a name of more than 63 characters, of the
+ * training's own figures (loss, val_loss, seconds), with quotes or control characters, or not
+ * UTF-8 */
 LK_API LK_MUST_CHECK enum lk_status lk_callback_add_figure(struct lk_callback_reply *reply,
                                                            const char *name, double value);
 

@@ -60,8 +60,8 @@ static int64_t guess_batch(const struct lk_replica *replica)
     return micro_batch > 0 ? (int64_t)(micro_batch * (double)replica->config.batch) : 0;
 }
 
-/* Plans the replica for another batch, of shards with as many samples as now: so they are chosen
- * where nobody asks for a number of them. */
+/* Plans the replica for another batch, of shards with as many samples as now: so they are
+ * chosen where nobody asks for a number of them. */
 static bool would_fit(const struct lk_replica *replica, int64_t batch)
 {
     struct lk_replica_config config = replica->config;
@@ -80,7 +80,7 @@ static bool would_fit(const struct lk_replica *replica, int64_t batch)
 
 /* The first guess ignores tiles that are not full and gaps in the plan, so it is tried and made
  * smaller until it fits. It takes all gradients to stay, though a smaller batch is computed in
- * fewer pieces with fewer arrays of them; so halves above it are tried too. 0: no batch fits. */
+ * fewer pieces with fewer arrays of them; so halves above it are tried too. 0: none fits. */
 static int64_t find_batch(const struct lk_replica *replica)
 {
     const int64_t tiles = replica->tiling.shards * replica->tiling.lanes;

@@ -21,6 +21,7 @@ struct lk_journal {
     FILE *stream;  /* to `waiting` */
     char *waiting; /* what is to be written */
     size_t count;  /* of it, once the stream is flushed */
+    enum lk_journal_entries entries;
     bool has_warned, is_replaced;
 };
 
@@ -33,13 +34,54 @@ static enum lk_status open_stream(struct lk_journal *journal)
     return journal->stream ? LK_OK : lk_fail_memory(journal->path, 0);
 }
 
+/* --- where whole entries end -------------------------------------------------------------- */
+
+static int64_t end_of_lines(int fd, int64_t bytes)
+{
+    char block[4096];
+    while (bytes > 0) {
+        const int64_t count = bytes < (int64_t)sizeof block ? bytes : (int64_t)sizeof block;
+        if (pread(fd, block, (size_t)count, bytes - count) != count)
+            return 0;
+        for (int64_t i = count; i > 0; i--)
+            if (block[i - 1] == '\n')
+                return bytes - count + i;
+        bytes -= count;
+    }
+    return 0;
+}
+
+static int64_t end_of_records(int fd, int64_t bytes)
+{
+    enum { HEAD = 12, TAIL = 4 };
+    unsigned char head[HEAD];
+    int64_t end = 0;
+    while (bytes - end >= HEAD + TAIL && pread(fd, head, HEAD, end) == HEAD) {
+        uint64_t length = 0;
+        for (int i = 8; i > 0; i--)
+            length = length << 8 | head[i - 1];
+        if (length > (uint64_t)(bytes - end - HEAD - TAIL))
+            break;
+        end += HEAD + (int64_t)length + TAIL;
+    }
+    return end;
+}
+
+static int64_t whole_bytes(const struct lk_journal *journal, int64_t bytes)
+{
+    const int fd = fileno(journal->file);
+    return journal->entries == LK_JOURNAL_LINES ? end_of_lines(fd, bytes)
+                                                : end_of_records(fd, bytes);
+}
+
 static enum lk_status cut(struct lk_journal *journal, int64_t bytes)
 {
     struct stat about;
     const int fd = fileno(journal->file);
     if (fstat(fd, &about) != 0)
         return lk_file_fail("examine", journal->path);
-    journal->bytes = bytes < 0 || about.st_size < bytes ? about.st_size : bytes;
+    journal->bytes =
+        bytes < 0 || about.st_size < bytes ? whole_bytes(journal, about.st_size) : bytes;
     return about.st_size == journal->bytes || ftruncate(fd, (off_t)journal->bytes) == 0
                ? LK_OK
                : lk_file_fail("cut", journal->path);
@@ -55,11 +97,13 @@ static enum lk_status begin(struct lk_journal *journal, const char *path, int64_
     return open_stream(journal);
 }
 
-enum lk_status lk_journal_open(const char *path, int64_t bytes, struct lk_journal **journal)
+enum lk_status lk_journal_open(const char *path, int64_t bytes, enum lk_journal_entries entries,
+                               struct lk_journal **journal)
 {
     struct lk_journal *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory(path, sizeof *made);
+    made->entries = entries;
     const enum lk_status status = begin(made, path, bytes);
     if (status != LK_OK) {
         lk_journal_close(made);
@@ -195,7 +239,7 @@ void lk_journal_find_end(struct lk_journal *journal)
         return;
     lk_log(LK_LOG_WARNING, "'%s' was cut to %lld of its %lld bytes: the others are lost",
            journal->path, (long long)held.st_size, (long long)journal->bytes);
-    journal->bytes = held.st_size;
+    journal->bytes = whole_bytes(journal, held.st_size);
 }
 
 enum lk_status lk_journal_sync(const struct lk_journal *journal)

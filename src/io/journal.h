@@ -10,9 +10,15 @@
 
 struct lk_journal;
 
-/* Opens a file, or a new one, behind its first `bytes` bytes (-1: behind all of it); those
- * behind are removed. fails: LK_E_IO, also for a pipe, a device or a folder; LK_E_MEMORY */
+/* What is never left torn: lines, or the records of TFRecord and TensorBoard files (8 bytes of
+ * length, 4 of checksum, the content, 4 of checksum). */
+enum lk_journal_entries { LK_JOURNAL_LINES, LK_JOURNAL_RECORDS };
+
+/* Opens a file, or a new one, behind its first `bytes` bytes (-1, or where it is shorter:
+ * behind its last whole entry); those behind are removed. fails: LK_E_IO, also for a pipe, a
+ * device or a folder; LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_journal_open(const char *path, int64_t bytes,
+                                             enum lk_journal_entries entries,
                                              struct lk_journal **journal);
 
 /* Writes what waits as far as that goes. NULL is fine. */
@@ -37,7 +43,7 @@ LK_MUST_CHECK enum lk_status lk_journal_try(struct lk_journal *journal);
  * nothing is tried again with the next call. */
 void lk_journal_find(struct lk_journal *journal, const char *path);
 
-/* Where somebody has cut the file, it grows from there, which is said. */
+/* Where somebody has cut the file, it grows from its last whole entry, which is said. */
 void lk_journal_find_end(struct lk_journal *journal);
 
 /* Brings what was written to disk; on any thread, until it is closed. fails: LK_E_IO */

@@ -93,6 +93,7 @@ struct lk_trainer {
     int64_t saved;          /* the step of the last checkpoint; 0: none */
     int64_t unsaved;        /* checkpoints since then that could not be written */
     bool has_missed_logs;   /* the last one was written without logs that are not on disk */
+    bool has_missed_files; /* env.json or config.yaml was removed and cannot be written again */
     struct lk_team_step
         steps[LK_MOST_BEGUN];       /* begun and not ended: step n is n % their count */
     struct lk_team_counts reported; /* devices' events that were told before */

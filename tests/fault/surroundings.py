@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
+import unittest
 
 import program
 from program import DATA, PROGRAM, ProgramTest
@@ -123,6 +124,84 @@ class Surroundings(ProgramTest):
             lines = file.readlines()
         self.assertEqual((lines[0], lines.count(columns)), (columns, 1))
         self.assertRegex(lines[-1], r'^25,416,')
+
+    def test_cut_in_the_middle(self):
+        """Of a line or a record: what is torn goes, and no later one is glued to it."""
+        running = self.start('--epochs', '1000', '--steps', '400', '--callback', 'tensorboard')
+        self.until(running, 'eval')
+        self.until(running, 'checkpoint')
+        running.send_signal(signal.SIGSTOP)
+        events = 'run/tensorboard/train/events.out.tfevents.0.lockstep'
+        for name in 'run/metrics.jsonl', 'run/log.csv', events:
+            os.truncate(self.path(name), os.path.getsize(self.path(name)) - 7)
+        running.send_signal(signal.SIGCONT)
+        said = self.end(running)
+        self.assertEqual(said.count(' was cut to '), 3)
+        with open(self.path('run/metrics.jsonl')) as file:
+            steps = [json.loads(line).get('step') for line in file]
+        self.assertEqual(max(step for step in steps if step), 400)
+        with open(self.path('run/log.csv')) as file:
+            self.assertEqual({line.count(',') for line in file}, {6})
+        with open(self.path(events), 'rb') as file:
+            content = file.read()
+        while content:
+            length = int.from_bytes(content[:8], 'little')
+            self.assertLessEqual(length + 16, len(content))
+            content = content[length + 16:]
+        self.assertEqual(self.sha256('run'), self.whole('400'))
+
+    def test_removed_and_no_device_left(self):
+        """What is kept in host memory is written where the run is now, or again."""
+        for tidy in (lambda: shutil.rmtree(self.path('run')),
+                     lambda: shutil.rmtree(self.path('run/checkpoints')),
+                     lambda: os.rename(self.path('run'), self.path('moved'))):
+            running = self.start('--epochs', '1000', '--steps', '400', '--fresh',
+                                 LOCKSTEP_FAIL='0:30')
+            self.until(running, 'checkpoint')
+            running.send_signal(signal.SIGSTOP)
+            tidy()
+            running.send_signal(signal.SIGCONT)
+            said = self.end(running, 4)
+            self.assertNotIn('could not be saved', said)
+            run = 'moved' if os.path.exists(self.path('moved')) else 'run'
+            self.run_program('train', run + '/config.yaml', '--run', run)
+            self.assertEqual(self.sha256(run), self.whole('400'))
+
+    @unittest.skipIf(os.geteuid() == 0 and not shutil.which('setpriv'), 'needs setpriv')
+    def test_a_directory_that_takes_no_files(self):
+        """Its checkpoints folder does: they go on, and one warning is said."""
+        self.run_program(*self.TRAIN, '--epochs', '1000', '--steps', '8')
+        for path, _, files in os.walk(self.folder):
+            for name in ['.', *files]:
+                os.chown(os.path.join(path, name), 65534, 65534)
+        os.chmod(self.folder, 0o777)
+        as_nobody = (['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups']
+                     if os.geteuid() == 0 else [])
+        running = subprocess.Popen(
+            [*as_nobody, PROGRAM, *self.TRAIN, '--epochs', '1000', '--steps', '400'],
+            cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=self.environment(HOME=self.folder, POCL_CACHE_DIR=self.path('kernels'),
+                                 LOCKSTEP_CACHE=self.path('cache')))
+        self.until(running, 'checkpoint')
+        running.send_signal(signal.SIGSTOP)
+        os.remove(self.path('run/env.json'))
+        os.chmod(self.path('run'), 0o555)
+        running.send_signal(signal.SIGCONT)
+        said = self.end(running)
+        os.chmod(self.path('run'), 0o755)
+        self.assertEqual(said.count('checkpoints are written without it'), 1)
+        self.assertEqual(self.sha256('run'), self.whole('400'))
+        self.assertTrue(os.path.exists(self.path('run/checkpoints/step-00000400.safetensors')))
+
+    def test_pipes_in_place_of_files(self):
+        """Nobody waits for what may never come."""
+        os.makedirs(self.path('runs/a'))
+        os.mkfifo(self.path('runs/a/metrics.jsonl'))
+        self.put('runs/a/config.yaml', 'model: m\n')
+        self.assertIn('begun', self.run_program('runs', 'runs', timeout=20).stdout)
+        os.mkfifo(self.path('table'))
+        self.refused(3, 'it is a device or a pipe', *self.TRAIN, '--epochs', '1', '--callback',
+                     'csv_log file=' + self.path('table'))
 
     def test_folders_removed(self):
         """Of checkpoints and of TensorBoard's files, not the directory."""

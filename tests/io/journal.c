@@ -40,7 +40,7 @@ static void grows_behind_what_was_there(void **state)
     struct lk_journal *journal = NULL;
     const char *path = scratch_path("old.txt");
     scratch_put(path, "one\ntwo\nthr", 11);
-    ok(lk_journal_open(path, 8, &journal));
+    ok(lk_journal_open(path, 8, LK_JOURNAL_LINES, &journal));
     assert_int_equal((int)lk_journal_bytes(journal), 8);
     fputs("three\n", lk_journal_stream(journal));
     assert_int_equal((int)lk_journal_bytes(journal), 14);
@@ -51,10 +51,11 @@ static void grows_behind_what_was_there(void **state)
     ok(lk_journal_sync(journal));
     lk_journal_close(journal);
     expect(path, "one\ntwo\nthree\nfour\n");
-    ok(lk_journal_open(path, 100, &journal)); /* shorter than it was said to be */
+    ok(lk_journal_open(path, 100, LK_JOURNAL_LINES,
+                       &journal)); /* shorter than it was said to be */
     assert_int_equal((int)lk_journal_bytes(journal), 19);
     lk_journal_close(journal);
-    ok(lk_journal_open(path, -1, &journal));
+    ok(lk_journal_open(path, -1, LK_JOURNAL_LINES, &journal));
     assert_int_equal((int)lk_journal_bytes(journal), 19);
     lk_journal_close(journal);
     lk_journal_close(NULL);
@@ -65,7 +66,7 @@ static void is_written_again_where_it_was_removed(void **state)
     (void)state;
     struct lk_journal *journal = NULL;
     const char *path = scratch_path("grow.txt");
-    ok(lk_journal_open(path, 0, &journal));
+    ok(lk_journal_open(path, 0, LK_JOURNAL_LINES, &journal));
     fputs("one\n", lk_journal_stream(journal));
     ok(lk_journal_write(journal));
     warned = 0;
@@ -104,7 +105,7 @@ static void grows_from_where_it_was_cut(void **state)
     (void)state;
     struct lk_journal *journal = NULL;
     const char *path = scratch_path("grow.txt");
-    ok(lk_journal_open(path, 0, &journal));
+    ok(lk_journal_open(path, 0, LK_JOURNAL_LINES, &journal));
     fputs("one\ntwo\n", lk_journal_stream(journal));
     ok(lk_journal_write(journal));
     fputs("three\n", lk_journal_stream(journal));
@@ -123,7 +124,44 @@ static void grows_from_where_it_was_cut(void **state)
     assert_int_equal(warned, 3);
     lk_log_set(NULL, NULL);
     lk_journal_close(journal);
-    expect(path, "onethree\n");
+    expect(path, "three\n"); /* no line is torn */
+    unlink(path);
+}
+
+/* A record of `count` bytes: its length, and checksums that nobody reads here. */
+static void put_record(FILE *stream, int count)
+{
+    for (int i = 0; i < 12 + count + 4; i++)
+        putc(i ? 0 : count, stream);
+}
+
+static void cuts_torn_records(void **state)
+{
+    (void)state;
+    struct lk_journal *journal = NULL;
+    const char *path = scratch_path("grow.txt");
+    ok(lk_journal_open(path, 0, LK_JOURNAL_RECORDS, &journal));
+    put_record(lk_journal_stream(journal), 100);
+    put_record(lk_journal_stream(journal), 0);
+    put_record(lk_journal_stream(journal), 50);
+    ok(lk_journal_write(journal));
+    assert_int_equal((int)lk_journal_bytes(journal), 116 + 16 + 66);
+    assert_int_equal(truncate(path, 197), 0);
+    lk_journal_find_end(journal);
+    assert_int_equal((int)lk_journal_bytes(journal), 116 + 16);
+    put_record(lk_journal_stream(journal), 7);
+    lk_journal_close(journal);
+    for (int64_t bytes = 155; bytes >= 131; bytes -= 12) {
+        static const int whole[] = {155, 132, 116};
+        assert_int_equal(truncate(path, bytes), 0);
+        ok(lk_journal_open(path, 1000, LK_JOURNAL_RECORDS, &journal));
+        assert_int_equal((int)lk_journal_bytes(journal), whole[(155 - bytes) / 12]);
+        lk_journal_close(journal);
+    }
+    scratch_put(path, "\377\377\377\377\377\377\377\377and more behind it", 26);
+    ok(lk_journal_open(path, -1, LK_JOURNAL_RECORDS, &journal));
+    assert_int_equal((int)lk_journal_bytes(journal), 0);
+    lk_journal_close(journal);
     unlink(path);
 }
 
@@ -136,7 +174,7 @@ static void follows_where_folders_go(void **state)
     snprintf(path, sizeof path, "%s/grow.txt", folder);
     snprintf(other, sizeof other, "%s/grow.txt.1", folder);
     assert_int_equal(mkdir(folder, 0777), 0);
-    ok(lk_journal_open(path, 0, &journal));
+    ok(lk_journal_open(path, 0, LK_JOURNAL_LINES, &journal));
     fputs("one\n", lk_journal_stream(journal));
     ok(lk_journal_write(journal));
     warned = 0;
@@ -162,11 +200,11 @@ static void refuses_what_is_no_file(void **state)
 {
     (void)state;
     struct lk_journal *journal = NULL;
-    assert_refused((int)lk_journal_open(scratch, 0, &journal), LK_E_IO, lk_error_text(),
-                   scratch);
+    assert_refused((int)lk_journal_open(scratch, 0, LK_JOURNAL_LINES, &journal), LK_E_IO,
+                   lk_error_text(), scratch);
     lk_error_clear();
-    assert_refused((int)lk_journal_open("/dev/null", 0, &journal), LK_E_IO, lk_error_text(),
-                   "/dev/null");
+    assert_refused((int)lk_journal_open("/dev/null", 0, LK_JOURNAL_LINES, &journal), LK_E_IO,
+                   lk_error_text(), "/dev/null");
     lk_error_clear();
     assert_null(journal);
 }
@@ -188,7 +226,7 @@ static void waits_for_room(void **state)
     signal(SIGXFSZ, SIG_IGN);
     lk_log_set(count_warning, NULL);
     warned = 0;
-    ok(lk_journal_open(path, 0, &journal));
+    ok(lk_journal_open(path, 0, LK_JOURNAL_LINES, &journal));
     allow(10);
     fputs("first\n", lk_journal_stream(journal));
     ok(lk_journal_try(journal));
@@ -220,6 +258,7 @@ int main(void)
         cmocka_unit_test(grows_behind_what_was_there),
         cmocka_unit_test(is_written_again_where_it_was_removed),
         cmocka_unit_test(grows_from_where_it_was_cut),
+        cmocka_unit_test(cuts_torn_records),
         cmocka_unit_test(follows_where_folders_go),
         cmocka_unit_test(refuses_what_is_no_file),
         cmocka_unit_test(waits_for_room),

@@ -17,23 +17,38 @@ enum { EPOCH = 8, MOST_STEPS = 64 };
 /* What a callback does, and has seen. */
 struct record {
     int64_t stop_at, rate_at, fail_at; /* steps; 0: at none */
-    bool sets_at_evaluation, adds_at_end;
+    bool sets_at_evaluation, adds_at_end, sets_often, names_wrongly, fails_at_checkpoint;
     int counts[LK_EVENT_CALLBACK + 1];
     int64_t last;
     double rates[MOST_STEPS + 1];
     char step_line[4096], evaluation_line[4096];
 };
 
+static void name_wrongly(struct lk_callback_reply *reply)
+{
+    static const char *const names[] = {"loss",  "val_loss", "lr",         "seconds",
+                                        "epoch", "a\"b",     "two\nlines", "\377\376 bad",
+                                        "",      "\033[1m"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_int_equal(lk_callback_add_figure(reply, names[i], 42), LK_E_ARGUMENT);
+        lk_error_clear();
+    }
+}
+
 static enum lk_status call(void *context, const struct lk_event *event,
                            struct lk_callback_reply *reply)
 {
     struct record *r = context;
     r->counts[event->kind]++;
+    if (event->kind == LK_EVENT_CHECKPOINT && r->fails_at_checkpoint)
+        return LK_E_IO;
     if (event->kind == LK_EVENT_END)
         return r->adds_at_end ? lk_callback_add_figure(reply, "late", 1) : LK_OK;
     if (event->kind == LK_EVENT_EVALUATION) {
         if (r->sets_at_evaluation)
             LK_TRY(lk_callback_set_lr(reply, 0.5));
+        if (r->names_wrongly)
+            name_wrongly(reply);
         return lk_callback_add_figure(reply, "mine", (double)event->step / 2);
     }
     if (event->kind != LK_EVENT_STEP)
@@ -41,6 +56,8 @@ static enum lk_status call(void *context, const struct lk_event *event,
     r->last = event->step;
     r->rates[event->step] = event->lr;
     LK_TRY(lk_callback_add_figure(reply, "twice", 2 * (double)event->step));
+    for (int i = 0; i < 12 && r->sets_often; i++)
+        LK_TRY(lk_callback_set_lr(reply, 0.5 + i));
     if (event->step == r->rate_at)
         LK_TRY(lk_callback_set_lr(reply, 0.125));
     if (event->step == r->stop_at)
@@ -120,6 +137,10 @@ static void sets_the_rate(void **state)
     assert_true(r.rates[12] == 0.01 && r.rates[13] == 0.125 && r.rates[32] == 0.125);
     ASSERT_OK(train("", "", &e));
     assert_true(e.rates[EPOCH] == 0.01 && e.rates[EPOCH + 1] == 0.5);
+    struct record often = {.sets_often = true}; /* the last of each event counts */
+    ASSERT_OK(train("", "", &often));
+    for (int step = 3; step <= 32; step++)
+        assert_true(often.rates[step] == 11.5);
 }
 
 /* A run that goes on from a checkpoint has the rate that was set before it. */
@@ -157,6 +178,18 @@ static void fails(void **state)
     assert_non_null(strstr(lk_error_text(), "callback 'watcher'"));
     assert_int_equal(train("", "", &late), LK_E_ARGUMENT);
     assert_non_null(strstr(lk_error_text(), "neither"));
+    struct record told = {.fails_at_checkpoint = true}; /* it is no failure of the disk */
+    assert_int_equal(train("told", "", &told), LK_E_IO);
+    assert_int_equal(told.counts[LK_EVENT_CHECKPOINT], 1);
+    assert_non_null(strstr(lk_error_text(), "callback 'watcher'"));
+}
+
+static void keeps_names_apart(void **state)
+{
+    (void)state;
+    struct record r = {.names_wrongly = true};
+    ASSERT_OK(train("named", "csv_log", &r));
+    assert_int_equal(r.counts[LK_EVENT_EVALUATION], 4);
 }
 
 static void refuses(void **state)
@@ -191,7 +224,7 @@ int main(void)
         cmocka_unit_test(sees_all),       cmocka_unit_test(ends_the_run),
         cmocka_unit_test(sets_the_rate),  cmocka_unit_test(keeps_the_rate),
         cmocka_unit_test(feeds_monitors), cmocka_unit_test(fails),
-        cmocka_unit_test(refuses),
+        cmocka_unit_test(refuses),        cmocka_unit_test(keeps_names_apart),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

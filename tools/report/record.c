@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 double record_number(const char *line, const char *key)
@@ -76,13 +77,26 @@ bool record_is_held(const char *path)
     return held;
 }
 
+/* NULL: there is no such file, or it is none; opening it does not wait. */
+static FILE *open_file(const char *path)
+{
+    struct stat about;
+    const int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *file = opened >= 0 && fstat(opened, &about) == 0 && S_ISREG(about.st_mode)
+                     ? fdopen(opened, "r")
+                     : NULL;
+    if (!file && opened >= 0)
+        close(opened);
+    return file;
+}
+
 static void read_metrics(struct record *record, const struct record_reader *reader)
 {
     char path[RECORD_PATH + 16];
     char *line = NULL;
     size_t room = 0;
     snprintf(path, sizeof path, "%s/metrics.jsonl", record->path);
-    FILE *file = fopen(path, "r");
+    FILE *file = open_file(path);
     while (file && getline(&line, &room, file) > 0)
         record_take(record, line, reader);
     free(line);

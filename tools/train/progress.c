@@ -1,6 +1,7 @@
 /* Shows how far a training is, on a terminal or as plain lines. */
 #include "train/progress.h"
 
+#include "figures.h"
 #include "terminal/status.h"
 #include "terminal/terminal.h"
 #include "train/tables.h"
@@ -118,7 +119,7 @@ static void field_texts(const struct progress *p, const struct lk_event *e,
     char time[32], rate[32];
     snprintf(fields[0], FIELD_BYTES, "epoch %" PRId64 "/%" PRId64, e->epoch + 1, e->epochs);
     snprintf(fields[1], FIELD_BYTES, "%.0f%%", floor(100 * share(e)));
-    snprintf(fields[2], FIELD_BYTES, "loss %.4f", p->loss);
+    snprintf(fields[2], FIELD_BYTES, "loss %s", loss_text(p->loss, time));
     accuracy_text(p->accuracy, fields[3]);
     snprintf(fields[4], FIELD_BYTES, "%s samples/s", rate_text(p->samples_per_s, rate));
     snprintf(fields[5], FIELD_BYTES, "ETA %s", duration_text(eta(p, e), time));
@@ -223,15 +224,15 @@ static void print_line(const struct progress *p, const struct lk_event *e)
 /* Where this run has trained nothing yet, there are no figures of training. */
 static void print_evaluation(const struct progress *p, const struct lk_event *e)
 {
-    char fields[5][FIELD_BYTES];
+    char fields[5][FIELD_BYTES], figure[32];
     int count = 0;
     snprintf(fields[count++], FIELD_BYTES, "step %" PRId64 "/%" PRId64, e->step, e->steps);
     if (p->seen) {
-        snprintf(fields[count++], FIELD_BYTES, "loss %.4f", p->loss);
+        snprintf(fields[count++], FIELD_BYTES, "loss %s", loss_text(p->loss, figure));
         accuracy_text(p->accuracy, fields[count]);
         count += *fields[count] != '\0';
     }
-    snprintf(fields[count++], FIELD_BYTES, "validation loss %.4f", e->loss);
+    snprintf(fields[count++], FIELD_BYTES, "validation loss %s", loss_text(e->loss, figure));
     accuracy_text(e->accuracy, fields[count]);
     count += *fields[count] != '\0';
     print_fields(fields, count);

@@ -1,6 +1,7 @@
 /* Writes the tables of a training on a terminal, as wide as its window. */
 #include "train/tables.h"
 
+#include "figures.h"
 #include "terminal/scene.h"
 #include "terminal/status.h"
 #include "terminal/terminal.h"
@@ -193,11 +194,12 @@ void row_of_evaluation(struct progress *progress, const struct lk_event *e)
     snprintf(cells[0], sizeof cells[0], "%" PRId64, e->epoch);
     snprintf(cells[1], sizeof cells[1], "%" PRId64, e->step);
     const struct progress_sum *since = &progress->since;
-    snprintf(cells[2], sizeof cells[2], since->samples ? "%.4f" : "-",
-             since->loss / (double)since->samples);
+    char loss[32];
+    snprintf(cells[2], sizeof cells[2], "%s",
+             since->samples ? loss_text(since->loss / (double)since->samples, loss) : "-");
     share_cell(since->samples ? since->accuracy / (double)since->samples : NAN, cells[3]);
     progress->since = (struct progress_sum){0};
-    snprintf(cells[4], sizeof cells[4], "%.4f", e->loss);
+    snprintf(cells[4], sizeof cells[4], "%s", loss_text(e->loss, loss));
     share_cell(e->accuracy, cells[5]);
     duration_text(e->seconds, cells[6]);
     add_cells(scene, INK_GOOD, cells);

@@ -93,7 +93,8 @@ static void keep_evaluation(struct watch *watch, const struct lk_evaluation *fou
         output_text(&whole, watch->found, sizeof watch->found);
         return;
     }
-    snprintf(watch->found, sizeof watch->found, "loss %.4f", found->loss);
+    char loss[32];
+    snprintf(watch->found, sizeof watch->found, "loss %s", loss_text(found->loss, loss));
     for (int i = 0; i < found->output_count; i++) {
         char text[512];
         output_text(&found->outputs[i], text, sizeof text);

@@ -1,6 +1,7 @@
 /* Draws a run: state, progress, curves, devices, what happened last. */
 #include "watch/block.h"
 
+#include "figures.h"
 #include "terminal/terminal.h"
 #include "train/progress.h"
 #include <inttypes.h>
@@ -86,21 +87,21 @@ static void add_curve(struct scene *scene, enum rank rank, const char *label,
 
 static void add_curves(struct scene *scene, const struct watched *w)
 {
-    char text[64], rate[32];
+    char text[32], rate[32];
     if (w->losses.count > 0) {
-        snprintf(text, sizeof text, "%.4f", isfinite(w->loss) ? w->loss : w->losses.last);
+        loss_text(isfinite(w->loss) ? w->loss : w->losses.last, text);
         add_curve(scene, LOSS, "loss", text, &w->losses);
     }
     if (w->accuracies.count > 0) {
         const double last = isfinite(w->accuracy) ? w->accuracy : w->accuracies.last;
-        snprintf(text, sizeof text, "%.1f %%", 100 * last);
+        percent_text(last, 1, text);
         add_curve(scene, ACCURACY, "accuracy", text, &w->accuracies);
     }
     if (w->val_accuracies.count > 0) {
-        snprintf(text, sizeof text, "%.2f %%", 100 * w->val_accuracies.last);
+        percent_text(w->val_accuracies.last, 2, text);
         add_curve(scene, VALIDATION, "validation", text, &w->val_accuracies);
     } else if (w->val_losses.count > 0) {
-        snprintf(text, sizeof text, "%.4f", w->val_losses.last);
+        loss_text(w->val_losses.last, text);
         add_curve(scene, VALIDATION, "validation", text, &w->val_losses);
     }
     if (w->rates.count > 0) {
@@ -224,12 +225,13 @@ void block_add_line(struct scene *scene, const struct watched *w, int name_colum
     if (w->record.step > 0)
         scene_add(scene, INK_PLAIN, "  step %" PRId64, w->record.step);
     if (w->losses.count > 0)
-        scene_add(scene, INK_PLAIN, "  loss %.4f",
-                  isfinite(w->loss) ? w->loss : w->losses.last);
+        scene_add(scene, INK_PLAIN, "  loss %s",
+                  loss_text(isfinite(w->loss) ? w->loss : w->losses.last, text));
     if (w->val_accuracies.count > 0)
-        scene_add(scene, INK_GOOD, "  validation %.2f %%", 100 * w->val_accuracies.last);
+        scene_add(scene, INK_GOOD, "  validation %s",
+                  percent_text(w->val_accuracies.last, 2, text));
     else if (w->val_losses.count > 0)
-        scene_add(scene, INK_GOOD, "  validation loss %.4f", w->val_losses.last);
+        scene_add(scene, INK_GOOD, "  validation loss %s", loss_text(w->val_losses.last, text));
     if (w->rates.count > 0 && isfinite(w->samples_per_s))
         scene_add(scene, INK_PLAIN, "  %s samples/s", rate_text(w->samples_per_s, text));
     if (isfinite(eta))

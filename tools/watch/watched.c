@@ -1,6 +1,7 @@
 /* Takes the lines of metrics.jsonl as they come, and says how a run is. */
 #include "watch/watched.h"
 
+#include "figures.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -82,10 +83,11 @@ static double number(const json_t *line, const char *key)
 static void take_evaluation(struct watched *w, const json_t *line)
 {
     const double loss = number(line, "loss"), accuracy = number(line, "accuracy");
-    char text[WATCHED_TEXT];
-    const int used = snprintf(text, sizeof text, "validation loss %.4f", loss);
+    char text[WATCHED_TEXT], figure[32];
+    const int used = snprintf(text, sizeof text, "validation loss %s", loss_text(loss, figure));
     if (!isnan(accuracy))
-        snprintf(text + used, sizeof text - (size_t)used, "  accuracy %.2f %%", 100 * accuracy);
+        snprintf(text + used, sizeof text - (size_t)used, "  accuracy %s",
+                 percent_text(accuracy, 2, figure));
     history_add(&w->val_losses, loss);
     history_add(&w->val_accuracies, accuracy);
     w->evaluated_at = count_of(number(line, "step"));

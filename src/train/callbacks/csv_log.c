@@ -97,7 +97,8 @@ static enum lk_status open_csv(struct lk_called *called, int64_t step)
     if (!m)
         return lk_fail_memory("a table", sizeof *m);
     called->memory = m;
-    LK_TRY(lk_log_file_open(called->site->logs, &m->log, o->file, s->bytes, first_column));
+    LK_TRY(lk_log_file_open(called->site->logs, &m->log, o->file, s->bytes, LK_JOURNAL_LINES,
+                            first_column));
     return m->log.begun > 0 ? read_columns(m, *o->separator) : LK_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "train/callbacks/internal.h"
 
 #include "base/fail.h"
+#include "base/utf8.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,10 +38,15 @@ enum lk_status lk_callback_set_lr(struct lk_callback_reply *reply, double lr)
         return lk_fail(LK_E_ARGUMENT,
                        "in a job of several ranks that evaluates by minutes the learning rate "
                        "cannot be set");
+    const int64_t from = reply->event->step + 1 + (is_step ? site->ahead : 0);
+    if (rates->count > 0 && rates->from[0] == from) {
+        rates->rates[0] = lr;
+        return LK_OK;
+    }
     memmove(rates->rates + 1, rates->rates, sizeof rates->rates - sizeof rates->rates[0]);
     memmove(rates->from + 1, rates->from, sizeof rates->from - sizeof rates->from[0]);
     rates->rates[0] = lr;
-    rates->from[0] = reply->event->step + 1 + (is_step ? site->ahead : 0);
+    rates->from[0] = from;
     rates->count = rates->count < most ? rates->count + 1 : most;
     return LK_OK;
 }
@@ -59,14 +65,28 @@ struct lk_callback_rates *lk_callbacks_rates(struct lk_callbacks *callbacks)
     return &callbacks->sums.rates;
 }
 
-/* Whether the training itself has a figure of that name. */
-static bool is_own_figure(const struct lk_callbacks *callbacks, enum lk_event_kind kind,
-                          const char *name)
+/* Whether the training itself, or a callback of ours, has a figure or a column of that name. */
+static bool is_own_figure(const struct lk_callbacks *callbacks, const char *name)
 {
+    static const char *const others[] = {"epoch", "step", "seconds", "epoch_seconds",
+                                         "steps_per_s"};
     char full[LK_FIGURE_NAME];
     double value;
-    snprintf(full, sizeof full, "%s%s", kind == LK_EVENT_EVALUATION ? "val_" : "", name);
-    return lk_figures_find(&callbacks->own, full, &value);
+    for (int i = 0; i < LK_COUNT(others); i++)
+        if (strcmp(name, others[i]) == 0)
+            return true;
+    snprintf(full, sizeof full, "val_%s", name);
+    return lk_figures_find(&callbacks->own, name, &value) ||
+           lk_figures_find(&callbacks->own, full, &value);
+}
+
+/* Names stand in JSON, tables and lists of columns. */
+static bool is_text(const char *name)
+{
+    for (const char *p = name; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f || *p == '"')
+            return false;
+    return lk_utf8_find_broken(name, strlen(name)) == strlen(name);
 }
 
 enum lk_status lk_callback_add_figure(struct lk_callback_reply *reply, const char *name,
@@ -84,7 +104,10 @@ enum lk_status lk_callback_add_figure(struct lk_callback_reply *reply, const cha
                        "figure '%s' has no name or one of more than %d characters, or is one "
                        "of more than %d",
                        name, LK_ADDED_NAME - 1, LK_MOST_ADDED_FIGURES);
-    if (is_own_figure(callbacks, kind, name))
+    if (!is_text(name))
+        return lk_fail(LK_E_ARGUMENT,
+                       "the name of a figure is UTF-8 without quotes and control characters");
+    if (is_own_figure(callbacks, name))
         return lk_fail(LK_E_ARGUMENT, "figure '%s' is of the training itself", name);
     memcpy(callbacks->names[i], name, strlen(name) + 1);
     callbacks->added[i] = (struct lk_figure){callbacks->names[i], value};

@@ -68,7 +68,7 @@ static enum lk_status open_writer(const struct lk_called *called, const char *wr
     LK_TRY(lk_log_path(called->site->run, path, folder));
     LK_TRY(lk_folder_make(folder));
     snprintf(path, sizeof path, "%s/%s/events.out.tfevents.0.lockstep", o->folder, writer);
-    LK_TRY(lk_log_file_open(called->site->logs, log, path, bytes, NULL));
+    LK_TRY(lk_log_file_open(called->site->logs, log, path, bytes, LK_JOURNAL_RECORDS, NULL));
     return log->begun > 0
                ? LK_OK
                : lk_event_file_begin(lk_journal_stream(log->journal), log->path, wall_time());

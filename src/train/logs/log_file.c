@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MOST_BEGINNING = 64 };
 
@@ -21,18 +22,22 @@ enum lk_status lk_log_path(const char *run, const char *name, char path[LK_LOG_P
     return LK_OK;
 }
 
-/* Whether the file, if it is there, begins with that. fails: LK_E_IO */
+/* Whether the file, if it is there, begins with that, or with as much of it as it has.
+ * fails: LK_E_IO */
 static enum lk_status look(const char *path, const char *beginning, bool *is_known)
 {
-    char found[MOST_BEGINNING] = "";
+    char found[MOST_BEGINNING];
     const size_t length = strlen(beginning);
-    FILE *file = fopen(path, "rb");
+    int fd;
     *is_known = true;
-    if (!file)
-        return errno == ENOENT ? LK_OK : lk_file_fail("open", path);
-    const size_t read = fread(found, 1, length < sizeof found ? length : sizeof found, file);
-    fclose(file);
-    *is_known = read == 0 || (read == length && memcmp(found, beginning, length) == 0);
+    if (access(path, F_OK) != 0 && errno == ENOENT)
+        return LK_OK;
+    LK_TRY(lk_file_open(path, &fd));
+    const ssize_t bytes = read(fd, found, length < sizeof found ? length : sizeof found);
+    close(fd);
+    if (bytes < 0)
+        return lk_file_fail("read", path);
+    *is_known = memcmp(found, beginning, (size_t)bytes) == 0;
     return LK_OK;
 }
 
@@ -65,7 +70,8 @@ static enum lk_status check_owner(const struct lk_logs *logs, const char *path)
 }
 
 enum lk_status lk_log_file_open(struct lk_logs *logs, struct lk_log_file *log, const char *name,
-                                int64_t bytes, const char *beginning)
+                                int64_t bytes, enum lk_journal_entries entries,
+                                const char *beginning)
 {
     bool is_known = true;
     LK_TRY(lk_log_path(logs->run, name, log->path));
@@ -76,7 +82,7 @@ enum lk_status lk_log_file_open(struct lk_logs *logs, struct lk_log_file *log, c
     if (!is_known)
         return lk_fail(LK_E_ARGUMENT, "file '%s' is there and not of a run: it is not replaced",
                        log->path);
-    LK_TRY(lk_journal_open(log->path, bytes, &log->journal));
+    LK_TRY(lk_journal_open(log->path, bytes, entries, &log->journal));
     log->logs = logs;
     log->next = logs->first;
     logs->first = log;

@@ -29,11 +29,12 @@ struct lk_log_file {
 LK_MUST_CHECK enum lk_status lk_log_path(const char *run, const char *name,
                                          char path[LK_LOG_PATH]);
 
-/* Opens it behind its first `bytes` bytes; those behind are removed. fails: LK_E_IO;
- * LK_E_ARGUMENT: it is a file of the run itself, or another one of `logs`, or what is there
- * does not begin with `beginning` (NULL: may begin with anything) */
+/* Opens it behind its first `bytes` bytes, or its last whole entry; those behind are removed.
+ * fails: LK_E_IO; LK_E_ARGUMENT: it is a file of the run itself, or another one of `logs`, or
+ * what is there does not begin with `beginning` (NULL: may begin with anything) */
 LK_MUST_CHECK enum lk_status lk_log_file_open(struct lk_logs *logs, struct lk_log_file *log,
                                               const char *name, int64_t bytes,
+                                              enum lk_journal_entries entries,
                                               const char *beginning);
 
 /* Writes what was added and tells how long the file is, with what a disk that takes nothing

@@ -106,23 +106,7 @@ static enum lk_status settle(struct lk_trainer *trainer, const struct lk_writing
         lk_log(LK_LOG_WARNING, "checkpoints are saved again from step %lld on; %lld were not",
                (long long)step, (long long)trainer->unsaved);
     trainer->unsaved = 0;
-    LK_TRY(lk_callbacks_saved(trainer->callbacks, step, w->path));
-    return lk_trainer_report(
-        trainer, (struct lk_event){.kind = LK_EVENT_CHECKPOINT, .step = step, .file = w->path});
-}
-
-/* Waits until the checkpoint that is on its way is written, and tells of it. */
-static enum lk_status end_writing(struct lk_trainer *trainer)
-{
-    struct lk_writing *w = trainer->writing;
-    if (!w)
-        return LK_OK;
-    if (w->is_alone)
-        pthread_join(w->thread, NULL);
-    trainer->writing = NULL;
-    const enum lk_status status = settle(trainer, w);
-    free(w);
-    return status;
+    return lk_callbacks_saved(trainer->callbacks, step, w->path);
 }
 
 /* A disk that stays full is told of once; what follows is counted. */
@@ -136,14 +120,33 @@ static void miss(struct lk_trainer *trainer, int64_t step)
     lk_error_clear();
 }
 
+/* Waits until the checkpoint that is on its way is written, and tells of it. may_miss: a disk
+ * that takes none is no failure; one of a program that hears of it is. */
+static enum lk_status end_writing(struct lk_trainer *trainer, bool may_miss)
+{
+    struct lk_writing *w = trainer->writing;
+    if (!w)
+        return LK_OK;
+    if (w->is_alone)
+        pthread_join(w->thread, NULL);
+    trainer->writing = NULL;
+    const int64_t step = lk_snapshot_step(w->snapshot);
+    enum lk_status status = settle(trainer, w);
+    if (status == LK_OK) {
+        status = lk_trainer_report(
+            trainer,
+            (struct lk_event){.kind = LK_EVENT_CHECKPOINT, .step = step, .file = w->path});
+    } else if (status == LK_E_IO && may_miss) {
+        miss(trainer, step);
+        status = LK_OK;
+    }
+    free(w);
+    return status;
+}
+
 enum lk_status lk_trainer_settle(struct lk_trainer *trainer)
 {
-    const int64_t step = trainer->writing ? lk_snapshot_step(trainer->writing->snapshot) : 0;
-    const enum lk_status status = end_writing(trainer);
-    if (status != LK_E_IO)
-        return status;
-    miss(trainer, step);
-    return LK_OK;
+    return end_writing(trainer, true);
 }
 
 enum lk_status lk_trainer_settle_if_over(struct lk_trainer *trainer)
@@ -163,16 +166,24 @@ void lk_trainer_forget_state(struct lk_trainer *trainer)
     trainer->state = NULL;
 }
 
-/* People tidy up while a training runs. */
+/* People tidy up while a training runs. A disk that takes no file that tells of the run may
+ * still take a checkpoint. */
 static enum lk_status find_folder(struct lk_trainer *trainer)
 {
     struct lk_setting_changes changes = {0};
     bool is_bare = false;
     LK_TRY(lk_run_folder_find(trainer->folder, &is_bare));
     lk_callbacks_find(trainer->callbacks);
-    const enum lk_status status = /* as of one that is finished: config.yaml may be there */
+    enum lk_status status = /* as of one that is finished: config.yaml may be there */
         is_bare ? lk_trainer_describe(trainer, LK_RUN_IS_FINISHED, &changes) : LK_OK;
     lk_setting_changes_clear(&changes);
+    if (status == LK_E_IO) {
+        if (!trainer->has_missed_files)
+            lk_log(LK_LOG_WARNING, "%s; checkpoints are written without it", lk_error_text());
+        lk_error_clear();
+        trainer->has_missed_files = true;
+        status = LK_OK;
+    }
     return status;
 }
 
@@ -200,7 +211,7 @@ static enum lk_status save(struct lk_trainer *trainer, bool is_alone)
 enum lk_status lk_trainer_save(struct lk_trainer *trainer)
 {
     LK_TRY(save(trainer, false));
-    return end_writing(trainer);
+    return end_writing(trainer, false);
 }
 
 /* A program's callbacks hear of a checkpoint before the next step, and may change that. */
@@ -233,6 +244,7 @@ enum lk_status lk_trainer_save_snapshot(struct lk_trainer *trainer)
     if (!trainer->state)
         return LK_OK;
     trainer->done = lk_snapshot_step(trainer->state->snapshot);
+    LK_TRY(find_folder(trainer));
     LK_TRY(begin_writing(trainer, false));
-    return end_writing(trainer);
+    return end_writing(trainer, false);
 }

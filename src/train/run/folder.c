@@ -25,6 +25,7 @@ struct lk_run_folder {
     struct lk_journal *journal; /* metrics.jsonl */
     int lock;                   /* the directory, held against other processes; -1: none */
     bool is_new, has_begun;
+    bool lacks_config, lacks_about; /* somebody has removed config.yaml, env.json */
 };
 
 enum { MOST_METRICS_BYTES = 1 << 30, WAIT_SECONDS = 10, TRIES_PER_SECOND = 20 };
@@ -142,29 +143,27 @@ static bool find_name(const struct lk_run_folder *folder, char path[512])
     return length > 0 && is_held_one(folder, path);
 }
 
-/* Whether a file that tells of the run is gone. */
 static bool lacks(const struct lk_run_folder *folder, const char *name)
 {
     char path[544];
     snprintf(path, sizeof path, "%s/%s", folder->path, name);
-    if (access(path, F_OK) == 0)
-        return false;
-    lk_log(LK_LOG_WARNING, "'%s' was removed: it is written again", path);
-    return true;
+    return access(path, F_OK) != 0;
 }
 
 /* What may be gone of the directory that is held. */
 static enum lk_status find_files(struct lk_run_folder *folder, bool *is_bare)
 {
-    const bool no_config = lacks(folder, "config.yaml"), no_about = lacks(folder, "env.json");
-    *is_bare = no_config || no_about;
+    folder->lacks_config = lacks(folder, "config.yaml");
+    folder->lacks_about = lacks(folder, "env.json");
+    *is_bare = folder->lacks_config || folder->lacks_about;
     if (folder->journal)
         lk_journal_find(folder->journal, folder->metrics);
     if (lk_folder_exists(folder->checkpoints))
         return LK_OK;
+    LK_TRY(lk_folder_make(folder->checkpoints));
     lk_log(LK_LOG_WARNING, "'%s' was removed: it is made again, without what it had",
            folder->checkpoints);
-    return lk_folder_make(folder->checkpoints);
+    return LK_OK;
 }
 
 enum lk_status lk_run_folder_find(struct lk_run_folder *folder, bool *is_bare)
@@ -359,7 +358,13 @@ enum lk_status lk_run_folder_describe(struct lk_run_folder *folder,
     lk_file_remove_left_overs(about);
     folder->has_begun = true;
     LK_TRY(write_environment(folder, environment)); /* first: lk_run_folder_check() */
-    return lk_run_config_write(folder->path, settings, progress, changes);
+    LK_TRY(lk_run_config_write(folder->path, settings, progress, changes));
+    if (folder->lacks_config)
+        lk_log(LK_LOG_WARNING, "'%s' was removed: it is written again", config);
+    if (folder->lacks_about)
+        lk_log(LK_LOG_WARNING, "'%s' was removed: it is written again", about);
+    folder->lacks_config = folder->lacks_about = false;
+    return LK_OK;
 }
 
 enum lk_status lk_run_folder_begin(struct lk_run_folder *folder, int64_t step, bool repeats)
@@ -370,7 +375,7 @@ enum lk_status lk_run_folder_begin(struct lk_run_folder *folder, int64_t step, b
     LK_TRY(cut_metrics(folder, step, repeats));
     lk_journal_close(folder->journal);
     folder->journal = NULL;
-    return lk_journal_open(folder->metrics, -1, &folder->journal);
+    return lk_journal_open(folder->metrics, -1, LK_JOURNAL_LINES, &folder->journal);
 }
 
 /* A finite number, or null: JSON has neither NaN nor infinity. */
