@@ -3,6 +3,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 
 import program
@@ -113,6 +114,14 @@ class CommandLine(ProgramTest):
         self.train('--steps', '1', '--run', 'out')
         self.refused(2, "'lockstep train out/config.yaml' goes on", 'train', 'out')
         self.run_program('train', 'out/config.yaml')
+        os.rename(self.path('out'), self.path('moved'))
+        done = self.run_program('train', 'moved/config.yaml', '--steps', '6')
+        self.assertIn("no run directory 'out': going on in 'moved'", done.stderr)
+        self.assertFalse(os.path.exists(self.path('out')))
+        self.assertEqual(self.events('moved', 'step')[-1]['step'], 6)
+        shutil.copytree(self.path('moved'), self.path('out'))
+        self.assertIn("names run directory 'moved', which is used", self.run_program(
+            'train', 'out/config.yaml', '--steps', '6').stderr)
 
     def test_paths_without_a_kind(self):
         os.mkdir(self.path('photos'))

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Options that are settings, and under which name. */
@@ -177,6 +178,54 @@ static bool is_missing_file(const struct arguments *arguments)
            access(arguments->words[0], R_OK) != 0;
 }
 
+/* The run directory that a file lies in, which is its config.yaml; false: none. */
+static bool find_own_run(const char *file, char *folder, size_t bytes)
+{
+    char path[1088];
+    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+    const int length = slash ? (int)(slash - file) : 0;
+    if (strcmp(name, "config.yaml") != 0 || length >= (int)bytes)
+        return false;
+    snprintf(folder, bytes, "%.*s", slash ? length : 1, slash ? file : ".");
+    snprintf(path, sizeof path, "%s/checkpoints", folder);
+    return access(path, F_OK) == 0;
+}
+
+static bool is_one_folder(const char *a, const char *b)
+{
+    struct stat one, other;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
+/* Whether something else than a file says which run directory it is, or that it is a new one.
+ */
+static bool names_run(const struct arguments *arguments)
+{
+    const char *variable = getenv("LOCKSTEP_RUN");
+    return (variable && *variable) || option_given(arguments, "run") ||
+           option_given(arguments, "fresh") || option_given(arguments, "config");
+}
+
+/* A run directory that was moved, or is seen from another folder, has not the name that its
+ * config.yaml has. */
+static enum lk_status follow_run(const char *file, struct lk_settings *settings)
+{
+    char run[1024], folder[1024];
+    const enum lk_status status = lk_settings_get(settings, "run", run, sizeof run);
+    if (status != LK_OK || !*run || !find_own_run(file, folder, sizeof folder) ||
+        is_one_folder(run, folder))
+        return status;
+    if (access(run, F_OK) == 0) {
+        say("'%s' names run directory '%s', which is used; --run %s goes on with its own", file,
+            run, folder);
+        return LK_OK;
+    }
+    say("there is no run directory '%s': going on in '%s', where its config.yaml lies", run,
+        folder);
+    return lk_settings_set(settings, "run", folder);
+}
+
 static int check_data(const struct arguments *arguments, const struct lk_settings *settings)
 {
     char data[1024];
@@ -211,6 +260,8 @@ int train_settings(const struct arguments *arguments, struct lk_settings *settin
     enum lk_status status = LK_OK;
     if (model_is_file)
         status = lk_settings_read(settings, model);
+    if (status == LK_OK && model_is_file && !names_run(arguments))
+        status = follow_run(model, settings);
     if (status == LK_OK && config)
         status = lk_settings_read(settings, config);
     if (status == LK_OK)
