@@ -259,6 +259,35 @@ class Imports(TextWeightsTest):
     def test_attention(self):
         self.compare('attention')
 
+    def test_attention_by_names(self):
+        """What the import has taken in the order of the configuration, and again by --weights,
+        from the names of Keras 3 and of Keras 2."""
+        arrays, metadata = read_safetensors(f'{MODELS}/attention.safetensors')
+        self.compare('attention')
+        with open(self.path('values/' + os.listdir(self.path('values'))[0]), 'rb') as file:
+            imported = file.read()
+        os.remove(self.path('attention/weights.safetensors'))
+        place = re.compile(r'layers/(\w+)/(?:(\w+)_dense/)?vars/(\d)')
+        older = {self.older(*place.match(name).groups()): array
+                 for name, array in arrays.items()}
+        self.assertEqual(len(older), 15)
+        for names in arrays, older:
+            write_safetensors(self.path('w'), names, {})
+            done = self.run_program('run', 'attention', '--input',
+                                    f'input_layer={MODELS}/attention.x.npy', '-o', 'values',
+                                    '--force', '--weights', 'w')
+            self.assertIn('15 of 15 parameters, by the names of keras', done.stderr)
+            with open(self.path('values/' + os.listdir(self.path('values'))[0]), 'rb') as file:
+                self.assertEqual(file.read(), imported)
+
+    @staticmethod
+    def older(layer, part, number):
+        """The name that Keras 2 gives an array."""
+        words = (['embeddings'] if layer == 'embedding' else ['kernel', 'bias'] if part
+                 else ['gamma', 'beta'])
+        within = {'output': 'attention_output', None: ''}.get(part, part)
+        return '/'.join(filter(None, (layer, within, words[int(number)] + ':0')))
+
 
 class RoundTrip(TextWeightsTest):
     """What a run has trained, written for other programs and read again."""

@@ -43,7 +43,6 @@ struct lk_keras_array {
     int number;                /* of the array among those of its layer */
     double value;              /* in all elements, where word is NULL */
     json_t *values;            /* then: of each element; NULL: all have that value */
-    bool has_heads;            /* an axis of ours may be two there: heads, and their numbers */
     double least, epsilon;     /* least > 0: an element v is max(v, least) - epsilon here */
     struct lk_keras_array *next;
 };

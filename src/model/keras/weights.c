@@ -114,15 +114,6 @@ static const struct lk_array *find_array(const struct lk_arrays *file,
     return found ? found : find_in_cell(file, pair);
 }
 
-/* An array of attention, which has heads as an axis of its own: [c][heads][width] or
- * [heads][width][c], and their biases. */
-static bool joins_heads(const struct lk_shape *own, const struct lk_array *array)
-{
-    return array->rank == own->rank + 1 && array->count == lk_shape_count(own) &&
-           (array->shape[0] == own->dim[0] ||
-            array->shape[array->rank - 1] == own->dim[own->rank - 1] || own->rank == 1);
-}
-
 static void print_shape(int rank, const int64_t *shape, char *text, size_t bytes)
 {
     size_t used = (size_t)snprintf(text, bytes, "[");
@@ -143,8 +134,7 @@ static enum lk_status read_array(struct writing *w, const struct lk_node *node, 
         return lk_fail(LK_E_DATA, "%s: layer '%.80s' has no array '%s' in the file",
                        w->draft->where, pair->layer, pair->word);
     LK_TRY(lk_layout_describe(node, index, LK_LAYOUT_KERAS, &w->made->arena, &layout));
-    if (!lk_layout_fits(&layout, array->rank, array->shape) &&
-        !(pair->has_heads && joins_heads(&layout.own, array))) {
+    if (!lk_layout_fits(&layout, array->rank, array->shape)) {
         print_shape(layout.rank, layout.shape, wanted, sizeof wanted);
         print_shape(array->rank, array->shape, found, sizeof found);
         return lk_fail(LK_E_DATA, "%s: array '%.80s' is %s, the model expects %s",

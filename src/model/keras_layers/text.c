@@ -406,12 +406,10 @@ static enum lk_status add_projection(struct lk_keras_draft *draft, const char *w
     const struct lk_keras_entry entry = {
         .op = "dense", .options = options, .suffix = is_last ? NULL : suffix};
     enum lk_status status = lk_keras_add(draft, &entry, 1, x, made);
-    struct lk_keras_array array = {
-        .param = "weight", .word = kernel, .number = 0, .has_heads = true};
+    struct lk_keras_array array = {.param = "weight", .word = kernel, .number = 0};
     if (status == LK_OK)
         status = lk_keras_pair_array(draft, made, &array);
-    array =
-        (struct lk_keras_array){.param = "bias", .word = add, .number = 1, .has_heads = true};
+    array = (struct lk_keras_array){.param = "bias", .word = add, .number = 1};
     if (status == LK_OK && bias)
         status = lk_keras_pair_array(draft, made, &array);
     draft->layer = outer;

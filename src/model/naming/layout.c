@@ -227,6 +227,25 @@ static bool is_slope_of_channels(const struct lk_node *node, int index)
            node->shapes.param[index].shape.rank == 1;
 }
 
+static bool is_attention(const struct lk_node *node)
+{
+    return node->op && strcmp(node->op->name, "attention") == 0;
+}
+
+/* Whether a dense layer makes what attention reads, or reads what it makes. */
+static bool is_of_attention(const struct lk_node *node)
+{
+    if (strcmp(node->op->name, "dense") != 0)
+        return false;
+    for (int i = node->index + 1; i < node->graph->count; i++) {
+        const struct lk_node *reader = node->graph->nodes[i];
+        for (int k = 0; k < reader->inputs && is_attention(reader); k++)
+            if (reader->input_nodes[k] == node)
+                return true;
+    }
+    return is_attention(node->input_nodes[0]);
+}
+
 enum lk_status lk_layout_describe(const struct lk_node *node, int index,
                                   enum lk_layout_kind kind, struct lk_arena *arena,
                                   struct lk_layout *layout)
@@ -248,6 +267,7 @@ enum lk_status lk_layout_describe(const struct lk_node *node, int index,
         layout->shape[2] = layout->shape[0];
         layout->shape[0] = layout->shape[1] = 1;
     }
+    layout->has_heads = is_of_attention(node);
     if (is_depthwise(node, index)) {
         layout->is_depthwise = true;
         layout->shape[2] = node->shapes.x[0].dim[0];
@@ -280,6 +300,18 @@ static bool is_pixelwise(const struct lk_layout *layout)
            ((shape[0] == 1 && shape[1] == 1) || (shape[2] == 1 && shape[3] == 1));
 }
 
+/* Whether one of the layout's axes is two of the array's: [c][heads][width], [heads][width][c],
+ * [heads][width]. */
+static bool splits_features(const struct lk_layout *layout, int rank, const int64_t *shape)
+{
+    int64_t count = 1;
+    for (int i = 0; i < rank && count <= INT64_MAX / (shape[i] + 1); i++)
+        count *= shape[i];
+    return rank == layout->rank + 1 && count == lk_layout_count(layout) &&
+           (layout->rank == 1 || shape[0] == layout->shape[0] ||
+            shape[rank - 1] == layout->shape[layout->rank - 1]);
+}
+
 bool lk_layout_fits(const struct lk_layout *layout, int rank, const int64_t *shape)
 {
     int64_t other[LK_MOST_AXES];
@@ -287,6 +319,8 @@ bool lk_layout_fits(const struct lk_layout *layout, int rank, const int64_t *sha
         return true;
     if (layout->own.rank == 1 && layout->rank == 3) /* axes of length 1 may be missing, too */
         return fits(layout->shape + 2, 1, rank, shape);
+    if (layout->has_heads && splits_features(layout, rank, shape))
+        return true;
     if (is_pixelwise(layout))
         return fits(layout->shape + (layout->shape[0] == 1 ? 2 : 0), 2, rank, shape);
     if (!layout->is_depthwise)

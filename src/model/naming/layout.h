@@ -28,6 +28,7 @@ struct lk_layout {
     int64_t first;     /* of theirs, where our first element lies: an array may hold several of
                         * our parameters, which all have its shape */
     bool is_depthwise; /* Keras: the last two axes may be [1][in * multiplier] as well */
+    bool has_heads;    /* Keras: of attention, whose features may be two axes, [heads][width] */
     const char *refused; /* why that program has no such layer, so that the numbers of its
                           * nearest one would mean something else; NULL: it has */
 };

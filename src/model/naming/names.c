@@ -51,10 +51,27 @@ static bool is_of_both_ways(const char *part)
     return strcmp(part, "forward") == 0 || strcmp(part, "backward") == 0;
 }
 
-/* What two of our nodes are the parts of is one layer, which its first part stands for. */
+/* What Keras 3 and Keras 2 call the dense layers of its attention; NULL: the part is none. */
+static const char *dense_of_attention(const char *part, bool is_keras_3)
+{
+    static const char *const names[][3] = {{"query", "query_dense", "query"},
+                                           {"key", "key_dense", "key"},
+                                           {"value", "value_dense", "value"},
+                                           {"output", "output_dense", "attention_output"}};
+    for (int i = 0; i < LK_COUNT(names); i++)
+        if (strcmp(names[i][0], part) == 0)
+            return names[i][is_keras_3 ? 1 : 2];
+    return NULL;
+}
+
+/* What several of our nodes are the parts of is one layer, which its first part stands for. */
 static bool is_second(const char *part)
 {
-    return strcmp(part, "pointwise") == 0 || strcmp(part, "backward") == 0;
+    static const char *const seconds[] = {"pointwise", "backward", "key", "value", "output"};
+    for (int i = 0; i < LK_COUNT(seconds); i++)
+        if (strcmp(seconds[i], part) == 0)
+            return true;
+    return false;
 }
 
 /* Keras's class of a recurrent layer, as its files spell it; NULL: it is no such layer. */
@@ -93,6 +110,11 @@ static void spell_keras(const struct lk_foreign_param *p, const char *layer, con
         spell_keras_cell(cell_of(p->node), layer, part, own, text);
         return;
     }
+    const char *within = dense_of_attention(part, false);
+    if (within) {
+        snprintf(text[0], 192, "%s/%s/%s", layer, within, kernel);
+        return;
+    }
     const bool is_part = is_of_separable(part);
     if (strcmp(own, "weight") != 0 || (!is_part && !lk_node_is_depthwise(p->node))) {
         snprintf(text[0], 192, "%s/%s", layer, kernel);
@@ -111,6 +133,8 @@ static void spell_keras_3(const struct lk_foreign_param *p, const char *layer, c
     char way[32] = "";
     if (is_of_both_ways(part))
         snprintf(way, sizeof way, "/%s_layer", part);
+    if (dense_of_attention(part, true))
+        snprintf(way, sizeof way, "/%s", dense_of_attention(part, true));
     if (has_cell && place > 2) /* both biases are one array */
         place = 2;
     snprintf(text, 192, "%s%s%s/vars/%d", layer, way, has_cell ? "/cell" : "", place);
@@ -219,6 +243,8 @@ static const char *class_of(const struct lk_node *node, const char *part)
                                              {"prelu", "p_re_lu"}};
     if (is_of_both_ways(part))
         return "bidirectional";
+    if (dense_of_attention(part, true))
+        return "multi_head_attention";
     if (*part)
         return is_of_separable(part) ? "separable_conv2d" : part;
     if (cell_of(node))

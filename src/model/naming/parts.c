@@ -1,5 +1,5 @@
 /* Finds the nodes that are the parts of one layer: both directions of a recurrent layer, both
- * convolutions of a separable one. */
+ * convolutions of a separable one, the dense layers of attention. */
 #include "model/naming/parts.h"
 
 #include "base/fail.h"
@@ -104,7 +104,49 @@ static const struct lk_node *find_separable(const struct lk_node *node)
     return NULL;
 }
 
-/* --- both --------------------------------------------------------------------------------- */
+/* --- attention ---------------------------------------------------------------------------- */
+
+/* The length of NAME in NAME_SUFFIX; 0: it has another end. */
+static size_t before_suffix(const char *name, const char *suffix)
+{
+    const size_t own = strlen(name), end = strlen(suffix);
+    return own > end && strcmp(name + own - end, suffix) == 0 ? own - end : 0;
+}
+
+/* Whether a node is the dense layer NAME_query, NAME_key or NAME_value that is input i of
+ * attention NAME_heads, or NAME behind that (i 3). */
+static bool is_of_attention(const struct lk_node *node, const struct lk_node *heads, int i)
+{
+    static const char *const suffixes[] = {"_query", "_key", "_value", ""};
+    const size_t length = before_suffix(heads->name, "_heads");
+    char name[LAYER_NAME];
+    if (!length || !node->op || strcmp(node->op->name, "dense") != 0)
+        return false;
+    name_layer(node, name);
+    return strlen(name) == length + strlen(suffixes[i]) &&
+           strncmp(name, heads->name, length) == 0 && strcmp(name + length, suffixes[i]) == 0;
+}
+
+/* Which part of attention the node is, and the length of the layer's name; NULL: of none. */
+static const char *find_attention(const struct lk_node *node, size_t *length)
+{
+    static const char *const parts[] = {"query", "key", "value", "output"};
+    for (int n = 0; n < node->graph->count; n++) {
+        const struct lk_node *heads = node->graph->nodes[n];
+        if (!heads->op || strcmp(heads->op->name, "attention") != 0 || heads->inputs != 3)
+            continue;
+        *length = before_suffix(heads->name, "_heads");
+        for (int i = 0; i < 3; i++)
+            if (heads->input_nodes[i] == node && is_of_attention(node, heads, i))
+                return parts[i];
+        if (node->inputs > 0 && node->input_nodes[0] == heads &&
+            is_of_attention(node, heads, 3))
+            return parts[3];
+    }
+    return NULL;
+}
+
+/* --- all ---------------------------------------------------------------------------------- */
 
 /* "LAYER:part" of a node, or the name of its layer. */
 static void name_part(const struct lk_node *node, enum lk_naming_style style, char *text,
@@ -115,9 +157,13 @@ static void name_part(const struct lk_node *node, enum lk_naming_style style, ch
     char layer[LAYER_NAME];
     const int direction = find_direction(node, &length);
     const struct lk_node *second = is_torch ? NULL : find_separable(node);
+    size_t name_bytes = 0;
+    const char *part = is_torch ? NULL : find_attention(node, &name_bytes);
     if (direction >= 0) {
         snprintf(text, bytes, "%.*s:%s", (int)length, node->name,
                  is_torch ? directions[direction].torch : directions[direction].keras);
+    } else if (part) {
+        snprintf(text, bytes, "%.*s:%s", (int)name_bytes, node->name, part);
     } else if (second) {
         name_layer(second, layer);
         snprintf(text, bytes, "%s:%s", layer, second == node ? "pointwise" : "depthwise");

@@ -6,10 +6,10 @@
 #include "model/naming/names.h"
 
 /* Finds what other programs call the layers of nodes, where that is not the node's name:
- * - NAME_forward and NAME_backward, which walk one sequence both ways, as `bidirectional` makes
- *   them: "NAME:forward", or as PyTorch counts directions "NAME:l0_reverse";
- * - NAME_depthwise and NAME behind it, as Keras's separable convolutions are imported:
- *   "NAME:depthwise", "NAME:pointwise"; NAME_linear before a function NAME, in Keras: "NAME".
+ * - NAME_forward and NAME_backward (made by `bidirectional`): "NAME:forward", in PyTorch
+ *   "NAME:l0_reverse"; NAME_linear before a function NAME, in Keras: "NAME";
+ * - NAME_depthwise and NAME (Keras's separable convolutions): "NAME:depthwise", ":pointwise";
+ * - NAME_query, _key, _value, NAME_heads and NAME (its attention): "NAME:query", ":output".
  * base[p] is that for a parameter of such a node, else NULL. *base NULL: the model has none.
  * What they point to lies in the arena. fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_parts_list(const struct lk_namings *params,
