@@ -156,7 +156,7 @@ class Surroundings(ProgramTest):
                      lambda: shutil.rmtree(self.path('run/checkpoints')),
                      lambda: os.rename(self.path('run'), self.path('moved'))):
             running = self.start('--epochs', '1000', '--steps', '400', '--fresh',
-                                 LOCKSTEP_FAIL='0:30')
+                                 LOCKSTEP_FAIL='0:380', LOCKSTEP_SLOW='0:4')
             self.until(running, 'checkpoint')
             running.send_signal(signal.SIGSTOP)
             tidy()
