@@ -2,7 +2,7 @@
  * -D, 0 where nothing is said: NORMS: 0 or 1: norm(x) = (x - n[0]) n[1] + n[2], n: three reals
  * of the filter; ADDS: 0 or 1; RELU: 0: act(x) = x, 1: max(x, 0), 2: min(max(x, 0), MOST),
  * 3: x / (1 + exp(-x)). Bits are those of the operations that it stands for
- * (cl/ops/batch_norm.cl, cl/ops/arrange/broadcast.cl, cl/ops/eltwise.cl).
+ * (cl/ops/norm/batch_norm.cl, cl/ops/arrange/broadcast.cl, cl/ops/eltwise.cl).
  */
 #ifndef NORMS
 #define NORMS 0

@@ -62,6 +62,16 @@ static bool begins_run(const struct lk_replica *replica, const struct lk_param *
     return false;
 }
 
+/* Whether a parameter is the first of its operation that is trained. */
+static bool ends_op(const struct lk_replica *replica, int p)
+{
+    const int owner = lk_replica_param_owner(replica, p);
+    for (int q = p - 1; q >= 0 && lk_replica_param_owner(replica, q) == owner; q--)
+        if (replica->params[q].is_trainable)
+            return false;
+    return replica->params[p].is_trainable;
+}
+
 void lk_replica_cut_buckets(struct lk_replica *replica)
 {
     const int places = replica->config.places > 1 ? replica->config.places : 1;
@@ -70,8 +80,7 @@ void lk_replica_cut_buckets(struct lk_replica *replica)
     for (int p = replica->param_count - 1; p >= 0; p--) {
         const struct lk_param *param = &replica->params[p];
         const int last = lk_replica_param_owner(replica, p);
-        const bool ends_op = p == 0 || lk_replica_param_owner(replica, p - 1) != last;
-        if (!param->is_trainable || !ends_op)
+        if (!ends_op(replica, p))
             continue;
         const bool is_full =
             end - param->offset >= BUCKET_ELEMENTS && replica->bucket_count < most;

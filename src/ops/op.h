@@ -22,7 +22,7 @@ struct lk_param_spec {
     int64_t fan_in, fan_out;
     bool is_tracked; /* a moving average, which no optimizer moves: an update subtracts
                       * the mean of its dw over the samples, which is no derivative but
-                      * a difference */
+                      * a difference; or what stays as it is, whose dw is 0 */
     bool is_rows;    /* a table, of which a step reads few rows; dw of the others is 0 */
 };
 

@@ -374,6 +374,28 @@ class Nested(ProgramTest):
              'c': 'sequential/layers/conv2d', 'head': 'dense'}))
 
 
+class Norms(WeightsTest):
+    def test_what_is_not_trained(self):
+        """gamma stays 1 and beta 0 where they are told to, whatever the optimizer."""
+        self.put('net.yaml', 'name: net\ninput: {image: {shape: [28, 28, 1]}}\nlayers:\n'
+                 '  - flatten\n  - {name: a, batch_norm: {scale: false}}\n  - relu\n'
+                 '  - {name: b, batch_norm: {center: false}}\n'
+                 '  - {name: out, dense: {units: 10}}\n  - softmax\n')
+        one = ['--optimizer', 'sgd', '--lr', '0.5', '--shards', '2']
+        for i, options in enumerate((['--optimizer', 'adamw weight_decay=0.5'], one,
+                                     [*one, '--device', '0*2'], ['--precision', 'mixed'])):
+            run = f'run{i}'
+            self.run_program('train', 'net.yaml', '--data', DATA, '--batch-size', '32',
+                             '--steps', '5', '--run', run, *options)
+            self.run_program('export', run, '-o', run + '.st', '--format', 'safetensors')
+            arrays = read_safetensors(self.path(run + '.st'))[0]
+            self.assertEqual(set(floats(arrays['a.gamma'][2])), {1.0})
+            self.assertEqual(set(floats(arrays['b.beta'][2])), {0.0})
+            for moved in 'a.beta', 'b.gamma':
+                self.assertGreater(len(set(floats(arrays[moved][2]))), 100)
+        self.assertEqual(self.sha256('run1'), self.sha256('run2'))
+
+
 class GoingOn(WeightsTest):
     def test_a_run_goes_on_from_its_checkpoint(self):
         """Weights are for its beginning, whatever has become of them since."""

@@ -46,7 +46,8 @@ static enum lk_status batch_norm(struct lk_keras_draft *draft, int count,
     LK_TRY(read_norm(draft, 0.001, &norm));
     LK_TRY(lk_keras_real(draft, "momentum", 0.99, &momentum));
     lk_number_print(momentum, text, sizeof text);
-    LK_TRY(lk_keras_text(draft, &options, "momentum=%s epsilon=%s", text, norm.epsilon));
+    LK_TRY(lk_keras_text(draft, &options, "momentum=%s epsilon=%s%s%s", text, norm.epsilon,
+                         norm.center ? "" : " center=false", norm.scale ? "" : " scale=false"));
     LK_TRY(lk_keras_add(draft, &(struct lk_keras_entry){.op = "batch_norm", .options = options},
                         1, x, made));
     const struct lk_keras_array arrays[] = {

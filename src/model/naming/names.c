@@ -194,12 +194,21 @@ static enum lk_status name_added(struct lk_namings *namings, struct lk_naming *n
     return keep_spellings(namings, text, naming->added[p]);
 }
 
+/* Whether layers there have no such parameter: Keras's norms have none that is not trained. */
+static bool is_lacked(const struct lk_naming *naming, const struct lk_param_spec *param)
+{
+    const bool is_keras =
+        naming->style == LK_NAMING_KERAS || naming->style == LK_NAMING_KERAS_3;
+    const bool stays = param->is_tracked && strncmp(param->name, "moving_", 7) != 0;
+    return (naming->lacks && strcmp(param->name, naming->lacks) == 0) || (is_keras && stays);
+}
+
 /* Parameters of the node before number `index` that the naming's layers do not have. */
 static int lacked_before(const struct lk_naming *naming, const struct lk_node *node, int index)
 {
     int count = 0;
-    for (int i = 0; i < index && naming->lacks; i++)
-        count += strcmp(node->shapes.param[i].name, naming->lacks) == 0;
+    for (int i = 0; i < index; i++)
+        count += is_lacked(naming, &node->shapes.param[i]);
     return count;
 }
 
@@ -209,10 +218,10 @@ static enum lk_status name_param(struct lk_namings *namings, struct lk_naming *n
 {
     const struct lk_foreign_param *param = &namings->param[p];
     char layer[128], text[LK_MOST_SPELLINGS][192] = {"", ""};
-    const char *part = split(base, layer), *own = param->node->shapes.param[param->index].name;
+    const char *part = split(base, layer);
     const int second = strcmp(part, "pointwise") == 0; /* its kernel is behind the other one */
     const int place = param->index + second - lacked_before(naming, param->node, param->index);
-    if (naming->lacks && strcmp(own, naming->lacks) == 0)
+    if (is_lacked(naming, &param->node->shapes.param[param->index]))
         return LK_OK;
     switch (naming->style) {
     case LK_NAMING_OWN:

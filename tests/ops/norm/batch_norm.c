@@ -5,10 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* As the options struct of src/ops/batch_norm.c. */
+/* As the options struct of src/ops/norm/batch_norm.c. */
 struct options {
     double momentum, epsilon;
     int activation;
+    bool center, scale;
 };
 
 enum { GAMMA, BETA, MEAN, VARIANCE };
@@ -91,6 +92,8 @@ static void backward(const struct op_problem *p, const double *const x[],
         const double unbiased = of.variance * of.n / fmax(of.n - 1, 1);
         dw[MEAN][c] = (w[MEAN][c] - of.mean) * times;
         dw[VARIANCE][c] = (w[VARIANCE][c] - unbiased) * times;
+        dw[GAMMA][c] *= o->scale;
+        dw[BETA][c] *= o->center;
     }
     free(y);
 }
@@ -130,6 +133,12 @@ static const struct op_case cases[] = {
     {.op = "batch_norm", .x = {OP_SHAPE(3, 9, 8)}, .samples = 33, .batch = 64, .shards = 4},
     {.op = "batch_norm", .x = {OP_SHAPE(3, 2, 2)}, .samples = 2, .batch = 64, .shards = 4},
     {.op = "batch_norm", .x = {OP_SHAPE(3, 1, 1)}, .samples = 1},
+    {.op = "batch_norm", .options = "scale=false", .x = {OP_SHAPE(5, 4, 6)}, .samples = 37},
+    {.op = "batch_norm",
+     .options = "activation=relu center=false",
+     .x = {OP_SHAPE(1, 33, 29)},
+     .samples = 20,
+     .shards = 2},
     {.op = "batch_norm",
      .options = "activation=relu",
      .x = {OP_SHAPE(5, 4, 6)},

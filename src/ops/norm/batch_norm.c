@@ -10,12 +10,14 @@
 #include "ops/op.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { GAMMA, BETA, MEAN, VARIANCE, PARAMS };
 
 struct options {
     double momentum, epsilon;
     int activation;
+    bool center, scale;
 };
 
 static const struct lk_option table[] = {
@@ -33,6 +35,16 @@ static const struct lk_option table[] = {
      .standard = "0.001",
      .help = "added to the variance"},
     LK_ACTIVATION_OPTION(struct options, activation),
+    {.name = "center",
+     .kind = LK_OPTION_BOOL,
+     .offset = offsetof(struct options, center),
+     .standard = "true",
+     .help = "whether beta is trained; else it stays 0"},
+    {.name = "scale",
+     .kind = LK_OPTION_BOOL,
+     .offset = offsetof(struct options, scale),
+     .standard = "true",
+     .help = "whether gamma is trained; else it stays 1"},
     {0},
 };
 
@@ -58,6 +70,8 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
         shapes->param[j] = params[j];
         shapes->param[j].shape = (struct lk_shape){1, {x->dim[0]}};
     }
+    shapes->param[GAMMA].is_tracked = !o->scale; /* and its dw is 0 */
+    shapes->param[BETA].is_tracked = !o->center;
     shapes->params = PARAMS;
     shapes->backward_reads_x = true;
     shapes->backward_reads_y = shapes->is_gate = o->activation == LK_RELU;
@@ -99,18 +113,20 @@ static enum lk_status announce(const struct lk_op_setup *setup, struct state *s)
 {
     const struct options *o = setup->options;
     const bool in_parts = !s->is_moving && s->parts > 1, relu = o->activation == LK_RELU;
-    char text[96];
+    char text[128];
     options_of(s, relu, text, sizeof text);
-    LK_TRY(lk_op_kernel(setup, "ops/batch_norm", "batch_norm_forward", text, &s->forward));
+    LK_TRY(lk_op_kernel(setup, "ops/norm/batch_norm", "batch_norm_forward", text, &s->forward));
     if (in_parts)
-        LK_TRY(lk_op_kernel(setup, "ops/batch_norm", "batch_norm_sums", text, &s->sums));
+        LK_TRY(lk_op_kernel(setup, "ops/norm/batch_norm", "batch_norm_sums", text, &s->sums));
     if (!setup->training)
         return LK_OK;
     options_of(s, relu && !setup->dy_is_gated, text, sizeof text);
+    strcat(strcat(text, o->scale ? "" : " -DSCALE=0"), o->center ? "" : " -DCENTER=0");
     if (in_parts)
-        LK_TRY(
-            lk_op_kernel(setup, "ops/batch_norm", "batch_norm_gradients", text, &s->gradients));
-    return lk_op_kernel(setup, "ops/batch_norm", "batch_norm_backward", text, &s->backward);
+        LK_TRY(lk_op_kernel(setup, "ops/norm/batch_norm", "batch_norm_gradients", text,
+                            &s->gradients));
+    return lk_op_kernel(setup, "ops/norm/batch_norm", "batch_norm_backward", text,
+                        &s->backward);
 }
 
 static enum lk_status prepare(struct lk_op_setup *setup)

@@ -27,9 +27,17 @@
 #include "lib/gate.cl"
 #include "lib/alive.cl"
 #include "lib/sum.cl"
-#include "ops/batch_norm_area.cl"
+#include "ops/norm/batch_norm_area.cl"
 
 #define CHUNK 64
+
+/* Whether gamma and beta are trained. */
+#ifndef SCALE
+#define SCALE 1
+#endif
+#ifndef CENTER
+#define CENTER 1
+#endif
 
 /* Pixels whose loads a work-item starts together: a GPU waits for its memory. */
 #if VECTOR == 1
@@ -241,8 +249,8 @@ KERNEL void batch_norm_backward(
     if (PART == 0 && part == 0) {
         const size_t to = (size_t)SHARD * dw_shard + c;
         const real times = rate * (real)count * (loss_scale ? loss_scale[0] : (real)1);
-        dgamma[to] = all.product;
-        dbeta[to] = all.plain;
+        dgamma[to] = SCALE ? all.product : (real)0;
+        dbeta[to] = CENTER ? all.plain : (real)0;
         dmean[to] = (moving_mean[c] - mean) * times;
         dvariance[to] = (moving_variance[c] - variance * (n / max(n - 1, (real)1))) * times;
     }
