@@ -17,7 +17,8 @@ static int only_reader(const struct lk_schedule *schedule, int i)
     return -1;
 }
 
-/* Whether operation j maps images of one shape, others than i's there before i runs, to y. */
+/* Whether operation j maps images of one shape, others than i's there before i runs, to y. A
+ * value is as it was made: a reader behind a flatten or reshape has another shape of it. */
 static bool can_join(const struct lk_replica *replica, int i, int j)
 {
     const struct lk_schedule *schedule = &replica->schedule;
@@ -25,7 +26,8 @@ static bool can_join(const struct lk_replica *replica, int i, int j)
     bool can = s->shapes.params + next->shapes.params <= LK_MOST_PARAMS &&
                s->shapes.inputs + next->shapes.inputs <= 3;
     for (int k = 0; k < next->shapes.inputs; k++)
-        can &= lk_shape_equal(&schedule->values[next->x[k]].shape, &s->shapes.y) &&
+        can &= lk_shape_equal(&next->shapes.x[k], &s->shapes.y) &&
+               lk_shape_equal(&schedule->values[next->x[k]].shape, &s->shapes.y) &&
                (next->x[k] == s->y || schedule->values[next->x[k]].producer < i);
     return can;
 }
