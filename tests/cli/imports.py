@@ -90,6 +90,46 @@ class Computes(ImportTest):
                                          f'{MODELS}/{file}')
             self.assertIn(f'by the names of {said}\n', done.stderr)
 
+    def test_names_that_nobody_gave(self):
+        """Keras counts dense, dense_1, and we dense_1, dense_2: the order decides."""
+        for names in ('', ''), ('name: dense, ', ''), ('name: dense, ', 'name: dense_1, '):
+            os.makedirs(self.path('net'), exist_ok=True)
+            self.put('net/model.yaml', 'name: net\ninput:\n  x: {shape: [4], type: float32}\n'
+                     f'layers:\n  - {{{names[0]}dense: {{units: 4}}}}\n  - tanh\n'
+                     f'  - {{{names[1]}dense: {{units: 4}}}}\n')
+            for file in 'plain.h5', 'plain.weights.h5':
+                self.compute_recorded('net', f'{MODELS}/plain', 1e-5, '--force', '--weights',
+                                      f'{MODELS}/{file}')
+        self.run_program('import', f'{MODELS}/plain.h5', '-o', 'net', '--force')
+        self.compute_recorded('net', f'{MODELS}/plain', 1e-5, '--force')
+
+    def test_a_mask_that_is_forgotten(self):
+        """Keras's operations on tensors, as x * 2, do not hand masks on; its Dense does."""
+        def layer(name, class_name, module, inputs, **config):
+            args = [i if isinstance(i, float) else
+                    {'class_name': '__keras_tensor__', 'config': {'keras_history': [i, 0, 0]}}
+                    for i in inputs]
+            return {'class_name': class_name, 'module': module, 'name': name,
+                    'config': {'name': name, **config},
+                    'inbound_nodes': [{'args': args, 'kwargs': {}}] if inputs else []}
+        for between, said in ((layer('b', 'Multiply', 'keras.src.ops.numpy', ['e', 2.0]),
+                               'which it leaves out of account'),
+                              (layer('b', 'Dense', 'keras.layers', ['e'], units=4), None)):
+            layers = [layer('x', 'InputLayer', 'keras.layers', [], batch_shape=[None, 7],
+                            dtype='int32'),
+                      layer('e', 'Embedding', 'keras.layers', ['x'], input_dim=9, output_dim=4,
+                            mask_zero=True),
+                      between, layer('l', 'GlobalAveragePooling1D', 'keras.layers', ['b'])]
+            self.put('m.json', json.dumps({
+                'class_name': 'Functional', 'module': 'keras', 'keras_version': '3.15.1',
+                'config': {'name': 'm', 'layers': layers, 'input_layers': [['x', 0, 0]],
+                           'output_layers': [['l', 0, 0]]}}))
+            if said:
+                self.refuse(said)
+            else:
+                self.run_program('import', 'm.json', '-o', 'net', '--force')
+                self.assertIn('length: true', self.text())
+
     def test_a_name_that_two_layers_have(self):
         """Of two models, so that nothing tells which of them it is: refused, not guessed."""
         self.run_program('import', f'{MODELS}/alike.h5', '-o', 'net')

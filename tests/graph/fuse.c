@@ -52,7 +52,7 @@ static void make_blocks(struct blocks *b)
     x = add(net, "clipped_relu", sum(b, x, half), "max=1.5");
     x = convolve(b, x, "filters=10 groups=2 kernel=3 padding=same");
     x = convolve(b, add(net, "batch_norm", x, ""), "filters=4 kernel=1");
-    x = add(net, "batch_norm", add(net, "flatten", x, ""), ""); /* of a vector: not taken over */
+    x = add(net, "batch_norm", add(net, "flatten", x, ""), ""); /* it is not taken over */
     net->probabilities = add(net, "softmax", add(net, "dense", x, "units=3"), "");
 }
 

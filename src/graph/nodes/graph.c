@@ -225,6 +225,7 @@ enum lk_status lk_graph_add(struct lk_graph *graph, const char *op, struct lk_no
 
 enum lk_status lk_node_set_name(struct lk_node *node, const char *name)
 {
+    node->is_named = true;
     if (strcmp(node->name, name) == 0)
         return LK_OK;
     LK_TRY(check_name(node->graph, name));

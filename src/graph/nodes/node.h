@@ -24,7 +24,8 @@ struct lk_node {
     int place;          /* which device of a group computes it; -1: that of its first input */
     const char *device; /* lk_node_set_device(); NULL: no name */
     bool is_trainable;
-    double lr_scale, l1, l2;      /* factor of its learning rate; penalties of its weights */
+    bool is_named;           /* by somebody; else its name is its operation's, with a number */
+    double lr_scale, l1, l2; /* factor of its learning rate; penalties of its weights */
     struct lk_node *weights_of;   /* whose parameters it uses; NULL: its own */
     struct lk_node *length;       /* the input, i32 [], that says how many of its time steps are
                                    * valid in each sample; NULL: all, or it has none */

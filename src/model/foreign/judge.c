@@ -355,7 +355,12 @@ enum lk_status lk_judge(const struct lk_judgement *j)
     find_in_file(j, used, array, &f);
     free(used);
     const bool is_wrong = f.missing.count || f.misshapen.count || f.extra.count;
-    if (j->pairing->fitting == 0)
+    if (j->pairing->fitting == 0 && j->pairing->numbers_differ)
+        status = lk_fail(LK_E_SHAPE,
+                         "'%s' does not fit model '%s': layers without names are counted "
+                         "otherwise there; entries with the names of its layers would do",
+                         j->path, j->model);
+    else if (j->pairing->fitting == 0 && expected_count(j) > 0)
         status = lk_fail(
             LK_E_SHAPE, "'%s' has nothing that fits model '%s': %d arrays, the first '%.100s'",
             j->path, j->model, j->file->count, j->file->count ? j->file->arrays[0].name : "");

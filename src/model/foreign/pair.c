@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/foreign/nested.h"
+#include "model/foreign/pairing.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,8 +119,8 @@ static void find_prefixes(const struct index *index, const struct lk_namings *na
             add_prefixes(index, naming->names[0][i], p);
 }
 
-static enum lk_status describe(struct lk_namings *namings, enum lk_layout_kind kind,
-                               struct lk_pair **pairs)
+enum lk_status lk_pairing_describe(struct lk_namings *namings, enum lk_layout_kind kind,
+                                   struct lk_pair **pairs)
 {
     void *memory;
     LK_TRY(lk_arena_allocate(&namings->arena, ((size_t)namings->params + 1) * sizeof **pairs,
@@ -134,8 +135,7 @@ static enum lk_status describe(struct lk_namings *namings, enum lk_layout_kind k
     return LK_OK;
 }
 
-/* Notes which array is that of parameter p. */
-static void set_pair(struct lk_pairing *pairing, int p, const struct lk_arrays *file, int array)
+void lk_pairing_set(struct lk_pairing *pairing, int p, const struct lk_arrays *file, int array)
 {
     struct lk_pair *pair = &pairing->pair[p];
     pair->array = array;
@@ -298,7 +298,7 @@ static enum lk_status pair_nested(const struct index *index, struct lk_namings *
                                   const struct lk_naming *naming, struct lk_pairing *best)
 {
     struct lk_pairing made = {.naming = naming};
-    LK_TRY(describe(namings, naming->layout, &made.pair));
+    LK_TRY(lk_pairing_describe(namings, naming->layout, &made.pair));
     mark_initial(namings, naming, &made);
     LK_TRY(lk_pair_nested(index->file, namings, naming, &made));
     if (is_better(&made, best) && !contradict(namings, &made, best))
@@ -316,14 +316,14 @@ static enum lk_status pair_by_name(const struct index *index, struct lk_namings 
         if (!finds_any(index, namings, naming, prefixes.list[i]))
             continue;
         snprintf(made.prefix, sizeof made.prefix, "%s", prefixes.list[i]);
-        LK_TRY(describe(namings, naming->layout, &made.pair));
+        LK_TRY(lk_pairing_describe(namings, naming->layout, &made.pair));
         mark_initial(namings, naming, &made);
         for (int p = 0; p < namings->params; p++) {
             const int array = find_within(index, naming, made.prefix, naming->names[p]);
             if (array < 0)
                 continue;
             made.is_mixed |= find_spelled(index, made.prefix, naming->names[p]) < 0;
-            set_pair(&made, p, index->file, array);
+            lk_pairing_set(&made, p, index->file, array);
             set_added(&made, p, index->file,
                       find_within(index, naming, made.prefix, naming->added[p]));
         }
@@ -403,7 +403,7 @@ static enum lk_status pair_in_order(const struct lk_arrays *file, struct lk_nami
     const struct lk_naming *naming = ordered_by(namings, kind);
     const int *order = naming->order;
     int next = 0;
-    LK_TRY(describe(namings, kind, &made.pair));
+    LK_TRY(lk_pairing_describe(namings, kind, &made.pair));
     mark_initial(namings, naming, &made);
     for (int i = 0; i < namings->params; i++) {
         int at = next;
@@ -418,7 +418,7 @@ static enum lk_status pair_in_order(const struct lk_arrays *file, struct lk_nami
             at++;
         if (at == file->count)
             continue;
-        set_pair(&made, order[i], file, at);
+        lk_pairing_set(&made, order[i], file, at);
         next = at + 1;
         if (kind == LK_LAYOUT_TORCH && has_second_bias(namings, order[i]) && next < file->count)
             set_added(&made, order[i], file, next++);
@@ -470,77 +470,6 @@ enum lk_status lk_pairing_used(const struct lk_arrays *file, const struct lk_nam
     return LK_OK;
 }
 
-/* The first array from number `at` on that is left over; file->count: none is. */
-static int next_left(const struct lk_arrays *file, const bool *used, int at)
-{
-    while (at < file->count && (used[at] || lk_array_is_aside(file, &file->arrays[at])))
-        at++;
-    return at;
-}
-
-/* What stands behind the last dot or slash: "kernel". */
-static size_t last_word(const char *name, const char **word)
-{
-    const char *slash = strrchr(name, '/'), *dot = strrchr(slash ? slash : name, '.');
-    *word = dot ? dot + 1 : slash ? slash + 1 : name;
-    return strcspn(*word, ":");
-}
-
-static bool has_word_of(const struct lk_array *array, const struct lk_naming *naming, int p)
-{
-    const char *own, *expected;
-    const size_t bytes = last_word(array->name, &own);
-    for (int i = 0; i < LK_MOST_SPELLINGS; i++)
-        if (naming->names[p][i] && last_word(naming->names[p][i], &expected) == bytes &&
-            memcmp(own, expected, bytes) == 0)
-            return true;
-    return false;
-}
-
-/* The array to each parameter that has none, in order; false: not each fits, or is called as
- * such a parameter is, arrays are left over, or several layers are. */
-static bool match_left(const struct lk_arrays *file, const struct lk_namings *namings,
-                       struct lk_pairing *pairing, const bool *used)
-{
-    const struct lk_node *layer = NULL; /* of several nobody knows the order */
-    int at = next_left(file, used, 0);
-    for (int i = 0; i < namings->params; i++) {
-        const int p = pairing->naming->order[i];
-        const struct lk_pair *pair = &pairing->pair[p];
-        if (pair->array >= 0 || pair->is_initial)
-            continue;
-        if (layer && layer != namings->param[p].node)
-            return false;
-        layer = namings->param[p].node;
-        if (at == file->count || !has_word_of(&file->arrays[at], pairing->naming, p) ||
-            !lk_layout_fits(&pair->layout, file->arrays[at].rank, file->arrays[at].shape))
-            return false;
-        set_pair(pairing, p, file, at);
-        pairing->pair[p].by_shape = true;
-        at = next_left(file, used, at + 1);
-    }
-    return at == file->count;
-}
-
-/* Completes what was paired by names, where all of it fits. Names of Keras 3 count: where some
- * are missing, others may be those of other layers. */
-static enum lk_status complete(const struct lk_arrays *file, struct lk_namings *namings,
-                               struct lk_pairing *pairing)
-{
-    struct lk_pairing whole = *pairing;
-    bool *used = NULL;
-    if (!pairing->naming || pairing->naming->style == LK_NAMING_KERAS_3 || pairing->is_mixed ||
-        pairing->fitting < pairing->paired)
-        return LK_OK;
-    LK_TRY(describe(namings, pairing->naming->layout, &whole.pair));
-    memcpy(whole.pair, pairing->pair, (size_t)namings->params * sizeof *whole.pair);
-    LK_TRY(lk_pairing_used(file, namings, pairing, &used));
-    if (match_left(file, namings, &whole, used))
-        *pairing = whole;
-    free(used);
-    return LK_OK;
-}
-
 /* Names fit where they find half of the model, or half of the file. */
 static bool names_fit(const struct lk_pairing *p, const struct index *index,
                       const struct lk_namings *namings)
@@ -561,6 +490,26 @@ static bool is_whole(const struct lk_pairing *p, const struct lk_namings *naming
     return p->fitting == expected && arrays == index->count;
 }
 
+/* Where names of ours are numbers, layers are more likely those that the order tells. */
+static enum lk_status doubt_numbers(const struct index *index, struct lk_namings *namings,
+                                    struct lk_pairing *named)
+{
+    struct lk_pairing other = {0};
+    LK_TRY(lk_pairing_describe(namings, LK_LAYOUT_OWN, &other.pair));
+    if (has_order(index->file))
+        LK_TRY(pair_orders(index->file, namings, &other));
+    for (int i = 0; i < namings->count && !has_order(index->file); i++)
+        if (namings->list[i].is_counted)
+            LK_TRY(pair_by_name(index, namings, &namings->list[i], &other));
+    if (!lk_pairing_differs(namings, named, &other))
+        return LK_OK;
+    if (is_whole(&other, namings, index))
+        *named = other;
+    else
+        lk_pairing_drop_numbers(namings, named);
+    return LK_OK;
+}
+
 enum lk_status lk_pair(const struct lk_arrays *file, struct lk_namings *namings,
                        enum lk_pair_by by, struct lk_pairing *pairing)
 {
@@ -568,10 +517,13 @@ enum lk_status lk_pair(const struct lk_arrays *file, struct lk_namings *namings,
     struct lk_pairing named = {0}, ordered = {0};
     enum lk_status status;
     LK_TRY_OUT(make_index(file, false, &index));
-    LK_TRY_OUT(describe(namings, LK_LAYOUT_OWN, &named.pair));
+    LK_TRY_OUT(lk_pairing_describe(namings, LK_LAYOUT_OWN, &named.pair));
     ordered.pair = named.pair;
     if (by != LK_PAIR_BY_ORDER)
         LK_TRY_OUT(pair_names(&index, namings, &named));
+    if (by == LK_PAIR_BY_BOTH && file->format != LK_ARRAYS_SAFETENSORS &&
+        lk_pairing_has_numbers(namings, &named))
+        LK_TRY_OUT(doubt_numbers(&index, namings, &named));
     const bool tries_order =
         by == LK_PAIR_BY_ORDER ||
         (by == LK_PAIR_BY_BOTH && has_order(file) && !names_fit(&named, &index, namings));
@@ -579,7 +531,7 @@ enum lk_status lk_pair(const struct lk_arrays *file, struct lk_namings *namings,
         LK_TRY_OUT(pair_orders(file, namings, &ordered));
     *pairing = is_better(&ordered, &named) ? ordered : named;
     if (by == LK_PAIR_BY_BOTH)
-        LK_TRY_OUT(complete(file, namings, pairing));
+        LK_TRY_OUT(lk_pairing_complete(file, namings, pairing));
     if (by == LK_PAIR_BY_BOTH && !tries_order && has_order(file) &&
         !is_whole(pairing, namings, &index))
         LK_TRY_OUT(pair_orders(file, namings, &ordered)); /* for what is said alone */

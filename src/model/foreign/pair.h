@@ -27,6 +27,7 @@ struct lk_pairing {
     char prefix[LK_PREFIX_BYTES];   /* that all names of the file have more: "module." */
     int paired, fitting;
     bool is_mixed;        /* some names were found without the prefix, or behind another one */
+    bool numbers_differ;  /* names are numbers, and layers are counted otherwise there */
     bool order_fits;      /* names do not fit all, and all fits in order, by shape */
     struct lk_pair *pair; /* [params], in the arena of the namings */
 };

@@ -191,6 +191,7 @@ enum lk_status lk_keras_read_call(struct lk_keras_network *n, json_t *node,
                              &memory));
     call->inputs = memory;
     n->is_keras_3 |= json_is_object(node);
+    n->draft->is_keras_3 |= n->is_keras_3;
     if (json_is_object(node)) {
         json_t *args = json_object_get(node, "args");
         if (strcmp(n->known[call->layer]->class, "NotEqual") == 0)

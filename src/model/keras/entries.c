@@ -198,8 +198,12 @@ static enum lk_status pass_mask(struct lk_keras_draft *draft,
 {
     static const char *const blind[] = {"flatten",    "reshape",        "conv1d",
                                         "max_pool1d", "average_pool1d", "global_max_pool1d"};
-    for (int i = 0; x[0].masked_by && i < LK_COUNT(blind); i++)
-        if (strcmp(entry->op, blind[i]) == 0)
+    bool is_blind = draft->layer->is_function ||
+                    (!draft->is_keras_3 && strcmp(draft->layer->class, "Rescaling") == 0);
+    for (int i = 0; i < LK_COUNT(blind); i++)
+        is_blind |= strcmp(entry->op, blind[i]) == 0;
+    for (int i = 0; i < count && is_blind; i++)
+        if (x[i].masked_by)
             return lk_keras_fail(draft, "it reads a sequence with a mask, which it leaves out "
                                         "of account in Keras; that is not supported");
     for (int i = 1; i < count && strcmp(entry->op, "attention") != 0; i++)

@@ -55,6 +55,7 @@ struct lk_keras_layer {
     const char *snake; /* its class as files of Keras 3 write it: "conv2d" */
     int calls;         /* so far */
     bool is_frozen;
+    bool is_function; /* an operation on tensors, such as x + 1, which forgets masks */
     struct lk_keras_layer *next;
 };
 
@@ -75,6 +76,7 @@ struct lk_keras_draft {
     bool is_causal;    /* the attention at work is called with use_causal_mask */
     double number;     /* that the layer at work is called with beside a tensor; NAN: none */
     bool begins_with_number; /* it stands before the tensor */
+    bool is_keras_3;         /* calls are written so */
     const char *suffix;      /* of the entry that was added last */
     bool has_arrays;         /* the file has weights */
     const char *before;      /* the entry made last; NULL: none */

@@ -54,7 +54,8 @@ static enum lk_status dense(struct lk_keras_draft *draft, int count,
     LK_TRY(lk_keras_text(draft, &options, "%s=%lld%s%s", is_image ? "filters" : "units",
                          (long long)units, is_image ? " kernel=1" : "",
                          bias ? "" : " bias=false"));
-    const struct lk_keras_tensor plain = {.node = x->node, .name = x->name};
+    const struct lk_keras_tensor plain = {
+        .node = x->node, .name = x->name, .masked_by = x->masked_by};
     const struct lk_keras_entry entry = {.op = is_image ? "conv2d" : "dense",
                                          .options = options};
     LK_TRY(lk_keras_add_activated(draft, &entry, &plain, &weighted, made));

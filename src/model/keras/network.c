@@ -40,6 +40,8 @@ static enum lk_status find_known(struct lk_keras_network *n, json_t *layer, cons
     made->name = name ? name : lk_keras_text_of(layer, "name");
     made->class = lk_keras_text_of(layer, "class_name");
     made->config = config;
+    const char *module = lk_keras_text_of(layer, "module");
+    made->is_function = module && strncmp(module, "keras.src.ops", 13) == 0;
     made->is_frozen = json_is_false(json_object_get(config, "trainable"));
     LK_TRY(lk_arena_text(&draft->arena, path, &made->path));
     made->next = draft->known;

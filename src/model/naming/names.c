@@ -356,6 +356,7 @@ static void take_convention(struct lk_naming *naming, const struct lk_convention
     naming->lacks = convention->lacks;
     naming->unused = convention->unused;
     naming->unused_count = convention->unused_count;
+    naming->has_table = true;
     naming->order = convention->order;
 }
 

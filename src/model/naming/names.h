@@ -33,6 +33,7 @@ struct lk_naming {
     const char *title; /* "torchvision" */
     enum lk_naming_style style;
     enum lk_layout_kind layout;
+    bool has_table;  /* names are those of a table in zoo/names, not of our nodes */
     bool is_counted; /* layers have the numbers that Keras 3 gives them in a file, not names */
     const char *differs; /* how that program's network differs from ours; NULL: it does not */
     const char *images;  /* how images are prepared for its published weights: a preset of the

@@ -133,6 +133,11 @@ def alike():
     return Model(image, [x, L.Dense(2)(L.Flatten()(y))])
 
 
+def plain():
+    """Layers of one shape, of which nobody has named any."""
+    return Sequential([Input((4,)), L.Dense(4, activation='tanh'), L.Dense(4)])
+
+
 def arrays_of(model, prefix=''):
     """The arrays by the names that they have in a .keras archive."""
     used, found = {}, {}
@@ -159,7 +164,7 @@ def fill(model):
 
 def main(folder):
     for make in (sequential, functional, nested, decoder, arranged, bounded, towers, fixed,
-                 alike):
+                 alike, plain):
         keras.utils.clear_session()
         model, path = make(), f'{folder}/{make.__name__}'
         fill(model)
