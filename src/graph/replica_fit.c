@@ -2,6 +2,7 @@
 #include "graph/replica_internal.h"
 
 #include "base/fail.h"
+#include "mirror/shards.h"
 #include "products/kernel/choice.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,16 +61,27 @@ static int64_t guess_batch(const struct lk_replica *replica)
     return micro_batch > 0 ? (int64_t)(micro_batch * (double)replica->config.batch) : 0;
 }
 
-/* Plans the replica for another batch, of shards with as many samples as now: so they are
- * chosen where nobody asks for a number of them. */
+/* The shards of another batch: as many as are chosen for it, where nobody has asked for another
+ * number of them. */
+static int shards_of(const struct lk_replica *replica, int64_t batch)
+{
+    const struct lk_replica_config *c = &replica->config;
+    const int count = c->micro_batches ? c->micro_batches : 1;
+    int shards = c->shards;
+    if (shards == lk_shards_choose(c->batch * count))
+        shards = lk_shards_choose(batch * count);
+    while (shards > batch)
+        shards /= 2;
+    return shards;
+}
+
+/* Plans the replica for another batch. */
 static bool would_fit(const struct lk_replica *replica, int64_t batch)
 {
     struct lk_replica_config config = replica->config;
     struct lk_replica *tried = NULL;
+    config.shards = shards_of(replica, batch);
     config.batch = batch;
-    while (config.shards > 1 &&
-           batch / config.shards < replica->config.batch / replica->config.shards)
-        config.shards /= 2;
     bool is_right = lk_choices_copy(replica->config.choices, &config.choices) == LK_OK &&
                     lk_replica_make(&config, &tried) == LK_OK && lk_replica_fits(tried);
     lk_error_clear();
@@ -79,8 +91,8 @@ static bool would_fit(const struct lk_replica *replica, int64_t batch)
 }
 
 /* The first guess ignores tiles that are not full and gaps in the plan, so it is tried and made
- * smaller until it fits. It takes all gradients to stay, though a smaller batch is computed in
- * fewer pieces with fewer arrays of them; so halves above it are tried too. 0: none fits. */
+ * smaller until it fits; it takes all gradients to stay, though a smaller batch may have fewer
+ * arrays of them, so halves above it are tried too. 0: no batch fits. */
 static int64_t find_batch(const struct lk_replica *replica)
 {
     const int64_t tiles = replica->tiling.shards * replica->tiling.lanes;
@@ -111,8 +123,8 @@ static enum lk_status check_fits(const struct lk_replica *replica)
     const struct lk_replica_bytes need = lk_replica_bytes(replica);
     const struct lk_device_info *info = lk_device_info(replica->config.device);
     const int count = replica->config.micro_batches ? replica->config.micro_batches : 1;
-    char in_micro_batches[64] = "", advice[64] = "no batch size would", needs[32], has[32],
-         most[32];
+    char in_micro_batches[64] = "", in_shards[32] = "", advice[64] = "no batch size would",
+         needs[32], has[32], most[32];
     if (lk_replica_fits(replica))
         return LK_OK;
     const double live =
@@ -121,8 +133,12 @@ static enum lk_status check_fits(const struct lk_replica *replica)
     const char *again = need.again > 0 ? ", with activations computed again," : "";
     if (count > 1)
         snprintf(in_micro_batches, sizeof in_micro_batches, " in %d micro-batches", count);
+    const int shards = batch > 0 ? shards_of(replica, batch) : 0;
+    if (shards != replica->config.shards)
+        snprintf(in_shards, sizeof in_shards, " in %d shard%s", shards, shards > 1 ? "s" : "");
     if (batch > 0)
-        snprintf(advice, sizeof advice, "a batch size of %lld would", (long long)batch * count);
+        snprintf(advice, sizeof advice, "a batch size of %lld%s would",
+                 (long long)batch * count, in_shards);
     return lk_fail(LK_E_DEVICE_MEMORY,
                    "batch size %lld%s%s needs %s of device memory, %s has %s free and "
                    "allocates %s at once; %s fit",
