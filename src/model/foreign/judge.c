@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "model/foreign/pairing.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,27 +167,14 @@ static bool is_of_known_layer(const struct lk_judgement *j, const bool *used, in
     return false;
 }
 
-/* Whether the array is one of those that the names' program has and our model has on purpose
- * not; counts it among the arrays of that row. */
+/* Counts an array that our model has on purpose not among those of its row; false: it is none.
+ */
 static bool is_unused(const struct lk_judgement *j, const char *name, int *counts)
 {
-    const struct lk_naming *naming = j->pairing->naming;
-    const size_t before = strlen(j->pairing->prefix);
-    static const char layers[] = "layers/"; /* where Keras 3 has them */
-    if (!naming || strncmp(name, j->pairing->prefix, before) != 0)
-        return false;
-    name += before;
-    if (naming->style == LK_NAMING_KERAS_3 && strncmp(name, layers, sizeof layers - 1) == 0)
-        name += sizeof layers - 1;
-    for (int i = 0; i < naming->unused_count; i++) {
-        const size_t bytes = strlen(naming->unused[i].layer);
-        if (strncmp(name, naming->unused[i].layer, bytes) == 0 &&
-            (name[bytes] == '.' || name[bytes] == '/')) {
-            counts[i]++;
-            return true;
-        }
-    }
-    return false;
+    const int row = lk_pairing_find_unused(j->pairing, name);
+    if (row >= 0)
+        counts[row]++;
+    return row >= 0;
 }
 
 static void list_unused(const struct lk_judgement *j, const int *counts, struct findings *f)

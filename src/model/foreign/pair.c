@@ -22,13 +22,13 @@ static bool ends_with(const char *text, size_t length, const char *end)
 
 bool lk_array_is_aside(const struct lk_arrays *file, const struct lk_array *array)
 {
-    const char *name = array->name;
+    const char *name = array->name, *seed = strstr(name, "seed_generator");
     if (file->format == LK_ARRAYS_SAFETENSORS && lk_checkpoint_is_state(name))
         return true;
     return ends_with(name, strlen(name), "num_batches_tracked") ||
            strncmp(name, "optimizer/", 10) == 0 ||
            strncmp(name, "optimizer_weights/", 18) == 0 ||
-           strstr(name, "seed_generator") != NULL;
+           (seed && !strchr(seed, '.')); /* a layer of ours may be called so */
 }
 
 /* An array's name or label, without the ":0" that Keras 2 writes behind. */

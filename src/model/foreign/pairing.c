@@ -7,10 +7,31 @@
 
 /* --- what names leave over ---------------------------------------------------------------- */
 
-/* The first array from number `at` on that is left over; file->count: none is. */
-static int next_left(const struct lk_arrays *file, const bool *used, int at)
+int lk_pairing_find_unused(const struct lk_pairing *pairing, const char *name)
 {
-    while (at < file->count && (used[at] || lk_array_is_aside(file, &file->arrays[at])))
+    const struct lk_naming *naming = pairing->naming;
+    const size_t before = strlen(pairing->prefix);
+    static const char layers[] = "layers/"; /* where Keras 3 has them */
+    if (!naming || strncmp(name, pairing->prefix, before) != 0)
+        return -1;
+    name += before;
+    if (naming->style == LK_NAMING_KERAS_3 && strncmp(name, layers, sizeof layers - 1) == 0)
+        name += sizeof layers - 1;
+    for (int i = 0; i < naming->unused_count; i++) {
+        const size_t bytes = strlen(naming->unused[i].layer);
+        if (strncmp(name, naming->unused[i].layer, bytes) == 0 &&
+            (name[bytes] == '.' || name[bytes] == '/'))
+            return i;
+    }
+    return -1;
+}
+
+/* The first array from number `at` on that is left over; file->count: none is. */
+static int next_left(const struct lk_arrays *file, const struct lk_pairing *pairing,
+                     const bool *used, int at)
+{
+    while (at < file->count && (used[at] || lk_array_is_aside(file, &file->arrays[at]) ||
+                                lk_pairing_find_unused(pairing, file->arrays[at].name) >= 0))
         at++;
     return at;
 }
@@ -55,7 +76,7 @@ static bool match_left(const struct lk_arrays *file, const struct lk_namings *na
                        struct lk_pairing *pairing, const bool *used)
 {
     const struct lk_node *layer = NULL; /* of several nobody knows the order */
-    int at = next_left(file, used, 0);
+    int at = next_left(file, pairing, used, 0);
     for (int i = 0; i < namings->params; i++) {
         const int p = pairing->naming->order[i];
         const struct lk_pair *pair = &pairing->pair[p];
@@ -70,7 +91,7 @@ static bool match_left(const struct lk_arrays *file, const struct lk_namings *na
             return false;
         lk_pairing_set(pairing, p, file, at);
         pairing->pair[p].by_shape = true;
-        at = next_left(file, used, at + 1);
+        at = next_left(file, pairing, used, at + 1);
     }
     return at == file->count;
 }

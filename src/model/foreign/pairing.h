@@ -12,6 +12,9 @@ LK_MUST_CHECK enum lk_status lk_pairing_describe(struct lk_namings *namings,
 /* Notes which array is that of parameter p. */
 void lk_pairing_set(struct lk_pairing *pairing, int p, const struct lk_arrays *file, int array);
 
+/* Which row of the naming's `unused` tells that our model has no use for an array; -1: none. */
+int lk_pairing_find_unused(const struct lk_pairing *pairing, const char *name);
+
 /* Completes what was paired by names, where one layer is left over on both sides at the same
  * place and all of it fits. Names of Keras 3 count: where some are missing, others may be those
  * of other layers. fails: LK_E_MEMORY */
