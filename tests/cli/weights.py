@@ -4,6 +4,7 @@ import os
 import struct
 import unittest
 
+import npy
 from program import DATA, ProgramTest, png
 
 NET = """name: net
@@ -375,6 +376,29 @@ class Nested(ProgramTest):
 
 
 class Norms(WeightsTest):
+    def test_by_other_names(self):
+        """Two of them last are no new head, where the file has what fits them."""
+        self.put('net.yaml', 'name: net\ninput: [4]\nlayers:\n'
+                 '  - {name: p, dense: {units: 4}}\n  - {name: q, dense: {units: 4}}\n'
+                 '  - {name: r, dense: {units: 4}}\n'
+                 '  - {name: u, batch_norm: {scale: false, center: false}}\n'
+                 '  - {name: v, layer_norm: {}}\n')
+        arrays = {}
+        for name in 'p', 'q', 'r':
+            arrays |= {name + '.weight': ('F32', [4, 4], vector(16)[2]),
+                       name + '.bias': vector(4)}
+        norm = {'running_mean': vector(4), 'running_var': vector(4)}  # affine=False
+        last = {'weight': vector(4), 'bias': vector(4)}
+        for first, second, status in ('u', 'v', 0), ('n', 'm', 3), ('u', 'm', 0):
+            write_safetensors(self.path('w'), {
+                **arrays, **{f'{first}.{k}': v for k, v in norm.items()},
+                **{f'{second}.{k}': v for k, v in last.items()}}, {'format': 'pt'})
+            npy.write(self.path('x.npy'), '<f4', (1, 4), [1, 0, 0, 0])
+            done = self.run_program('run', 'net.yaml', '--input', 'x.npy', '--weights', 'w',
+                                    '--output', 'o', '--force', status=status)
+            self.assertIn("perhaps 'n.running_mean'" if status else '10 of 10 parameters',
+                          done.stderr)
+
     def test_what_is_not_trained(self):
         """gamma stays 1 and beta 0 where they are told to, whatever the optimizer."""
         self.put('net.yaml', 'name: net\ninput: {image: {shape: [28, 28, 1]}}\nlayers:\n'

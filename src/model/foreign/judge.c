@@ -83,13 +83,17 @@ static void find_last(const struct lk_judgement *j, int *param, int *array)
 
 /* An array that no parameter takes and that has just the shape of one that is missing: most
  * likely it is that one under another name, not the head of another model. Of vectors too many
- * have one shape. NULL: none. */
-static const struct lk_array *find_twin(const struct lk_judgement *j, const bool *used,
-                                        const struct lk_layout *layout)
+ * have one shape; those of norms are told by their words. NULL: none. */
+static const struct lk_array *find_twin(const struct lk_judgement *j, const bool *used, int p)
 {
-    for (int i = 0; i < j->file->count && layout->rank > 1; i++) {
+    const struct lk_layout *layout = &j->pairing->pair[p].layout;
+    const bool is_norm = strstr(j->namings->param[p].node->op->name, "norm") != NULL;
+    for (int i = 0; i < j->file->count && (layout->rank > 1 || is_norm); i++) {
         const struct lk_array *array = &j->file->arrays[i];
-        if (array->rank > 1 && lk_layout_fits(layout, array->rank, array->shape) &&
+        const bool is_called_so =
+            array->rank > 1 ||
+            (j->pairing->naming && lk_pairing_has_word(array, j->pairing->naming, p));
+        if (is_called_so && lk_layout_fits(layout, array->rank, array->shape) &&
             !lk_array_is_aside(j->file, array) && !used[i])
             return array;
     }
@@ -113,7 +117,7 @@ static void find_missing(const struct lk_judgement *j, const bool *used, int p, 
                          struct findings *f)
 {
     const struct lk_layout *layout = &j->pairing->pair[p].layout;
-    const struct lk_array *twin = find_twin(j, used, layout);
+    const struct lk_array *twin = find_twin(j, used, p);
     const char *name = j->namings->param[p].name;
     char shape[128];
     if (may_be_head(j, used, p, last) && !twin)

@@ -244,14 +244,18 @@ static int find_sibling(const struct lk_namings *namings, const struct lk_pairin
 }
 
 /* A batch norm there may have no gamma (Keras's scale=False) and no beta (center=False), which
- * ours then has as initialized, 1 and 0. */
-static void mark_absent(const struct lk_namings *namings, struct lk_pairing *pairing)
+ * ours then has as initialized, 1 and 0; PyTorch's without both (affine=False) is one of ours
+ * that does not train them. */
+static void mark_absent(const struct lk_namings *namings, const struct lk_naming *naming,
+                        struct lk_pairing *pairing)
 {
     for (int p = 0; p < namings->params; p++) {
         const struct lk_node *node = namings->param[p].node;
         const char *own = node->shapes.param[namings->param[p].index].name;
+        const bool may_lack = naming->style == LK_NAMING_KERAS ||
+                              node->shapes.param[namings->param[p].index].is_tracked;
         if (pairing->pair[p].array < 0 && strcmp(node->op->name, "batch_norm") == 0 &&
-            (strcmp(own, "gamma") == 0 || strcmp(own, "beta") == 0) &&
+            may_lack && (strcmp(own, "gamma") == 0 || strcmp(own, "beta") == 0) &&
             find_sibling(namings, pairing, p, "moving_mean") >= 0 &&
             find_sibling(namings, pairing, p, "moving_variance") >= 0)
             pairing->pair[p].is_initial = true;
@@ -329,8 +333,8 @@ static enum lk_status pair_by_name(const struct index *index, struct lk_namings 
         }
         if (naming->style == LK_NAMING_KERAS_3)
             drop_doubtful(namings, &made);
-        else if (naming->style == LK_NAMING_KERAS)
-            mark_absent(namings, &made);
+        else if (naming->style != LK_NAMING_OWN)
+            mark_absent(namings, naming, &made);
         if (index->by_label)
             made.prefix[0] = '\0'; /* arrays' names have another one */
         if (is_better(&made, best))

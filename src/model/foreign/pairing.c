@@ -44,7 +44,7 @@ static size_t last_word(const char *name, const char **word)
     return strcspn(*word, ":");
 }
 
-static bool has_word_of(const struct lk_array *array, const struct lk_naming *naming, int p)
+bool lk_pairing_has_word(const struct lk_array *array, const struct lk_naming *naming, int p)
 {
     const char *own, *expected;
     const size_t bytes = last_word(array->name, &own);
@@ -86,7 +86,7 @@ static bool match_left(const struct lk_arrays *file, const struct lk_namings *na
                   : !is_at_one_place(file, pairing, used, i, at))
             return false;
         layer = namings->param[p].node;
-        if (at == file->count || !has_word_of(&file->arrays[at], pairing->naming, p) ||
+        if (at == file->count || !lk_pairing_has_word(&file->arrays[at], pairing->naming, p) ||
             !lk_layout_fits(&pair->layout, file->arrays[at].rank, file->arrays[at].shape))
             return false;
         lk_pairing_set(pairing, p, file, at);

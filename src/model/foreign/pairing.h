@@ -15,6 +15,9 @@ void lk_pairing_set(struct lk_pairing *pairing, int p, const struct lk_arrays *f
 /* Which row of the naming's `unused` tells that our model has no use for an array; -1: none. */
 int lk_pairing_find_unused(const struct lk_pairing *pairing, const char *name);
 
+/* Whether an array is called as parameter p is, but for the layer: "kernel", "gamma". */
+bool lk_pairing_has_word(const struct lk_array *array, const struct lk_naming *naming, int p);
+
 /* Completes what was paired by names, where one layer is left over on both sides at the same
  * place and all of it fits. Names of Keras 3 count: where some are missing, others may be those
  * of other layers. fails: LK_E_MEMORY */
