@@ -120,9 +120,11 @@ static void find_missing(const struct lk_judgement *j, const bool *used, int p, 
     const struct lk_array *twin = find_twin(j, used, p);
     const char *name = j->namings->param[p].name;
     char shape[128];
+    const struct lk_naming *naming = j->pairing->naming;
+    const bool tells = twin && (twin->rank > 1 || naming->style != LK_NAMING_KERAS_3);
     if (may_be_head(j, used, p, last) && !twin)
         add(&f->head, "%s", name);
-    else if (twin)
+    else if (tells) /* the vectors of a layer of Keras 3 have numbers */
         add(&f->missing, "%s %s, perhaps '%.100s'", name,
             shape_text(layout->rank, layout->shape, shape), twin->name);
     else
