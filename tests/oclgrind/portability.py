@@ -14,6 +14,7 @@ from pathlib import Path
 
 SKIPPED = 77
 TOLERANCE = 1e-4
+HANGS = 240  # seconds; the longest takes 60 beside much other work
 
 # llvmpipe ends the loops of a work-item without a word after 65,535 iterations in all.
 MESA = {"RUSTICL_ENABLE": "llvmpipe,swrast", "platform": "rusticl"}
@@ -64,14 +65,21 @@ def use_intel(changes, folder):
 
 
 def call(program, part, changes):
-    """Once more, twice at most, where the driver's compiler died in a pass of its own."""
+    """Once more, twice at most, where the driver's compiler died in a pass of its own, or has
+    not ended: Clover registers LLVM's targets whenever it compiles, and two threads that do
+    so make their list a ring, in which TargetRegistry::lookupTarget() goes round for ever."""
     env = {**os.environ, **changes}
     for _ in range(3):
-        done = subprocess.run([program, part], env=env, capture_output=True, text=True)
+        try:
+            done = subprocess.run([program, part], env=env, capture_output=True, text=True,
+                                  timeout=HANGS)
+        except subprocess.TimeoutExpired:
+            print(f"# {part} has not ended in {HANGS} s")
+            continue
         if done.returncode >= 0 or 'Running pass "' not in done.stderr:
-            break
+            return done
         print(f"# the driver's compiler ended with signal {-done.returncode}")
-    return done
+    sys.exit(f"{part}: the driver's compiler has failed three times")
 
 
 def losses(program, changes, networks):
