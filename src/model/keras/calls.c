@@ -31,7 +31,7 @@ static bool counts_making(const struct lk_keras_network *n, int layer, bool is_o
 {
     const char *class = n->known[layer]->class;
     return lk_keras_is_model(class) &&
-           (!n->is_keras_3 || (is_output && strcmp(class, "Sequential") != 0));
+           (!n->draft->is_keras_3 || (is_output && strcmp(class, "Sequential") != 0));
 }
 
 enum lk_status lk_keras_read_reference(struct lk_keras_network *n, json_t *value,
@@ -190,8 +190,7 @@ enum lk_status lk_keras_read_call(struct lk_keras_network *n, json_t *node,
     LK_TRY(lk_arena_allocate(&n->draft->arena, LK_KERAS_MOST_INPUTS * sizeof *call->inputs,
                              &memory));
     call->inputs = memory;
-    n->is_keras_3 |= json_is_object(node);
-    n->draft->is_keras_3 |= n->is_keras_3;
+    n->draft->is_keras_3 |= json_is_object(node);
     if (json_is_object(node)) {
         json_t *args = json_object_get(node, "args");
         if (strcmp(n->known[call->layer]->class, "NotEqual") == 0)

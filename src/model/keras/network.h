@@ -32,7 +32,6 @@ struct lk_keras_network {
     int *first_calls;   /* [layer_count + 1]: of the calls */
     struct lk_keras_call_site *calls;
     int layer_count, call_count, references;
-    bool is_keras_3;                     /* its calls are written so */
     const struct lk_keras_tensor *given; /* what the nested model reads; NULL: the outer one */
     int given_count;
 };

@@ -190,8 +190,9 @@ static enum lk_status add_param(struct writing *w, const struct lk_node *node, i
         LK_TRY(read_array(w, node, index, pair, ours));
     else if (pair->values)
         LK_TRY(take_values(w, node, index, pair, ours));
-    for (int64_t i = 0; i < count && !pair->word && !pair->values; i++)
-        ours[i] = (float)pair->value;
+    else
+        for (int64_t i = 0; i < count; i++)
+            ours[i] = (float)pair->value;
     for (int64_t i = 0; i < count && pair->least > 0; i++)
         ours[i] = (float)(fmax(ours[i], pair->least) - pair->epsilon);
     return LK_OK;
