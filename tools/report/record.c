@@ -77,17 +77,15 @@ bool record_is_held(const char *path)
     return held;
 }
 
-/* NULL: there is no such file, or it is none; opening it does not wait. */
-static FILE *open_file(const char *path)
+int record_open(const char *path)
 {
     struct stat about;
-    const int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    FILE *file = opened >= 0 && fstat(opened, &about) == 0 && S_ISREG(about.st_mode)
-                     ? fdopen(opened, "r")
-                     : NULL;
-    if (!file && opened >= 0)
-        close(opened);
-    return file;
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file >= 0 && fstat(file, &about) == 0 && S_ISREG(about.st_mode))
+        return file;
+    if (file >= 0)
+        close(file);
+    return -1;
 }
 
 static void read_metrics(struct record *record, const struct record_reader *reader)
@@ -96,7 +94,10 @@ static void read_metrics(struct record *record, const struct record_reader *read
     char *line = NULL;
     size_t room = 0;
     snprintf(path, sizeof path, "%s/metrics.jsonl", record->path);
-    FILE *file = open_file(path);
+    const int opened = record_open(path);
+    FILE *file = opened >= 0 ? fdopen(opened, "r") : NULL;
+    if (!file && opened >= 0)
+        close(opened);
     while (file && getline(&line, &room, file) > 0)
         record_take(record, line, reader);
     free(line);

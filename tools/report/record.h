@@ -34,6 +34,10 @@ struct record_reader {
  * quicker, as the lines of steps are then not read as JSON. */
 void record_read(struct record *record, const char *path, const struct record_reader *reader);
 
+/* Opens a file of a run to read it; -1: there is none, or it is a pipe, a device or a folder,
+ * for which nobody waits. */
+int record_open(const char *path);
+
 /* Its pieces, for whoever reads a run while it grows: what config.yaml tells, without a line;
  * a line; whether a process trains into it now, which the others cannot know. */
 void record_begin(struct record *record, const char *path);

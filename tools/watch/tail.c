@@ -1,7 +1,8 @@
 /* Reads the lines that a growing file has got since the last time. */
 #include "watch/tail.h"
 
-#include <fcntl.h>
+#include "report/record.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -91,9 +92,9 @@ enum tail_state tail_read(struct tail *tail, const struct tail_reader *reader)
 {
     static char piece[PIECE];
     struct stat about;
-    const int file = open(tail->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int file = record_open(tail->path);
     enum tail_state state = TAIL_GOES_ON;
-    if (file < 0 || fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
+    if (file < 0 || fstat(file, &about) != 0) {
         if (file >= 0)
             close(file);
         return TAIL_ABSENT;
