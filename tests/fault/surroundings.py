@@ -162,7 +162,7 @@ class Surroundings(ProgramTest):
             tidy()
             running.send_signal(signal.SIGCONT)
             said = self.end(running, 4)
-            self.assertNotIn('could not be saved', said)
+            self.assertNotIn('the state could not be saved', said)
             run = 'moved' if os.path.exists(self.path('moved')) else 'run'
             self.run_program('train', run + '/config.yaml', '--run', run)
             self.assertEqual(self.sha256(run), self.whole('400'))
