@@ -16,6 +16,7 @@ struct plan {
     char device[512]; /* LIST; "": any */
     bool is_told;     /* which device */
     int64_t batch;
+    int shards;    /* 0: as training chooses */
     bool is_mixed; /* activations are halves */
     enum lk_recompute_mode recompute;
     size_t memory_limit; /* bytes; 0: none */
@@ -159,6 +160,8 @@ static void print_memory(const struct lk_memory *m, const char *device)
     printf("  activations  %s\n", bytes_text((double)m->activations, text));
     printf("  inputs       %s\n", bytes_text((double)m->inputs, text));
     printf("  optimizer    %s\n", bytes_text((double)m->optimizer, text));
+    if (m->pieces > 1)
+        printf("a batch is computed in %d pieces, one after the other\n", m->pieces);
     if (m->again > 0)
         printf("backward computes %.0f %% of forward again\n", 100 * m->again);
 }
@@ -203,8 +206,8 @@ static void plan_unfrozen(struct lk_model *model, struct lk_device *device,
         lk_node_set_trainable(node, true);
     }
     planned->knows_unfrozen =
-        is_any && lk_model_memory_recomputing(model, device, plan->batch, use, plan->recompute,
-                                              &planned->unfrozen) == LK_OK;
+        is_any && lk_model_memory_recomputing(model, device, plan->batch, plan->shards, use,
+                                              plan->recompute, &planned->unfrozen) == LK_OK;
     lk_error_clear();
 }
 
@@ -234,8 +237,8 @@ static int plan_memory(struct lk_model *model, const struct plan *plan, struct p
     if (status == LK_OK && plan->memory_limit > 0)
         lk_device_limit_memory(device, plan->memory_limit);
     if (status == LK_OK)
-        status = lk_model_memory_recomputing(model, device, plan->batch, use, plan->recompute,
-                                             &planned->memory);
+        status = lk_model_memory_recomputing(model, device, plan->batch, plan->shards, use,
+                                             plan->recompute, &planned->memory);
     if (status == LK_OK) {
         planned->is_there = true;
         snprintf(planned->device, sizeof planned->device, "%s", lk_device_info(device)->name);
@@ -282,11 +285,12 @@ static json_t *memory_json(const struct planned *planned, const struct lk_memory
 {
     if (!is_known)
         return json_null();
-    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "device",
+    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:i}", "device",
                      json_text(planned->device), "total", (json_int_t)m->total, "weights",
                      (json_int_t)m->weights, "gradients", (json_int_t)m->gradients,
                      "activations", (json_int_t)m->activations, "inputs", (json_int_t)m->inputs,
-                     "optimizer", (json_int_t)m->optimizer, "again", m->again);
+                     "optimizer", (json_int_t)m->optimizer, "again", m->again, "pieces",
+                     m->pieces);
 }
 
 /* Layers are those of the text: planning adds a loss to the graph, so this comes before. */
@@ -452,8 +456,10 @@ static int make_plan(const struct arguments *arguments, const struct lk_settings
 {
     const char *precision = option_text(arguments, "precision");
     const char *device = option_text(arguments, "device");
-    char batch[32], text[32];
+    char batch[32], shards[32], text[32];
     enum lk_status status = lk_settings_get(settings, "batch_size", batch, sizeof batch);
+    if (status == LK_OK)
+        status = lk_settings_get(settings, "shards", shards, sizeof shards);
     if (status == LK_OK)
         status = lk_settings_get(settings, "precision", text, sizeof text);
     if (status == LK_OK)
@@ -470,13 +476,19 @@ static int make_plan(const struct arguments *arguments, const struct lk_settings
     plan->is_told = *plan->device != '\0';
     plan->is_mixed = strcmp(precision ? precision : text, "mixed") == 0;
     plan->batch = strtoll(batch, NULL, 10);
+    plan->shards = (int)strtol(shards, NULL, 10);
     plan->place = option_given(arguments, "place") ? option_text(arguments, "place") : "";
     plan->divides = (option_given(arguments, "place") || option_given(arguments, "devices")) &&
                     strcmp(plan->place, "off") != 0;
-    const int result = option_number(arguments, "devices", 1, 16, &plan->devices);
-    if (result != DONE)
-        return result;
-    return option_number(arguments, "batch-size", 1, 1 << 24, &plan->batch);
+    int result = option_number(arguments, "devices", 1, 16, &plan->devices);
+    if (result == DONE)
+        result = option_number(arguments, "batch-size", 1, 1 << 24, &plan->batch);
+    if (result == DONE && (plan->shards > plan->batch || (plan->shards & (plan->shards - 1))))
+        return wrong_usage(
+            arguments->command,
+            "%d shards for a batch size of %lld: a power of two, at most the batch",
+            plan->shards, (long long)plan->batch);
+    return result;
 }
 
 static int set_option(const struct arguments *arguments, struct lk_settings *settings,

@@ -1,9 +1,10 @@
 /* Sums over shards along the fixed binary tree over shard numbers, ((0+1)+(2+3))+...
  *
- *   shards_sum      y[y_first + i] = tree over s of x[(shard + s) * stride + x_first + i]
+ *   shards_sum      y[y_first + i] = tree over s of x[(shard + s) * stride + x_first + i];
+ *                   adds: y[y_first + i] + that
  *   shards_join     y[lower + i] += y[higher + i]
  *   shards_place    y[s * stride + i] = x[(s - shift) * stride + i] where first <= s < end,
- *                   0 in the other shards
+ *                   0 in the other shards; adds: y[..] + that
  *   shards_metrics  y[s * 32 + j] = tree over lanes of the sum over shard s's tiles of x
  *
  * sum: s < SHARDS = 2^LEVELS; offsets and stride in vectors; groups: GROUP vectors.
@@ -19,7 +20,7 @@
  * finished subtree of 2^l shards, which waits for its other half. Shard s joins those of its
  * size to its left. */
 UPDATE_KERNEL void shards_sum(__global const V *restrict x, __global V *restrict y, int vectors,
-                              int stride, int shard, int x_first, int y_first)
+                              int stride, int shard, int x_first, int y_first, int adds)
 {
     x += (size_t)shard * stride + x_first;
     y += y_first;
@@ -35,7 +36,7 @@ UPDATE_KERNEL void shards_sum(__global const V *restrict x, __global V *restrict
                 sum = open[level] + sum;
             open[level] = sum;
         }
-        y[i] = sum;
+        y[i] = adds ? y[i] + sum : sum;
     }
 }
 
@@ -46,7 +47,8 @@ UPDATE_KERNEL void shards_join(__global V *y, int vectors, int lower, int higher
 }
 
 UPDATE_KERNEL void shards_place(__global const V *restrict x, __global V *restrict y,
-                                int stride, int shift, int first, int end, int y_first)
+                                int stride, int shift, int first, int end, int y_first,
+                                int adds)
 {
     const int s = (int)get_group_id(1);
     const bool is_here = s >= first && s < end;
@@ -54,7 +56,8 @@ UPDATE_KERNEL void shards_place(__global const V *restrict x, __global V *restri
     y += y_first + (size_t)s * stride;
     FOR_EACH(i, stride)
     {
-        y[i] = is_here ? x[i] : (V)0;
+        const V placed = is_here ? x[i] : (V)0;
+        y[i] = adds ? y[i] + placed : placed;
     }
 }
 

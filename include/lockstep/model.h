@@ -93,6 +93,7 @@ LK_API LK_MUST_CHECK enum lk_status lk_model_add_one_hot_loss(struct lk_model *m
 struct lk_memory {
     size_t weights, gradients, activations, inputs, optimizer, total;
     double again; /* what backward computes of forward again, as a part of its work */
+    int pieces;   /* in which a batch is computed, one after the other; 1: at once */
 };
 
 /* MIXED: training with --precision mixed. */
@@ -108,7 +109,7 @@ LK_API LK_MUST_CHECK enum lk_status lk_model_memory(struct lk_model *model,
 /* As lk_model_memory(), which recomputes automatically, with that mode. */
 LK_API LK_MUST_CHECK enum lk_status
 lk_model_memory_recomputing(struct lk_model *model, struct lk_device *device, int64_t batch,
-                            enum lk_memory_use use, enum lk_recompute_mode mode,
+                            int shards, enum lk_memory_use use, enum lk_recompute_mode mode,
                             struct lk_memory *memory);
 
 #ifdef __cplusplus

@@ -113,8 +113,8 @@ static enum lk_status check_sums(const struct lk_reduction_job *job,
             return lk_fail(LK_E_ARGUMENT,
                            "reduction: sum %d has %d shards from %d; the terms give %d from %d",
                            i, has.count, has.first, gets.count, gets.first);
-        if (sum->copy_count < 1 || sum->copy_count > LK_MOST_COPIES)
-            return lk_fail(LK_E_ARGUMENT, "reduction: %d copies of sum %d; expected 1 to %d",
+        if (sum->copy_count < 0 || sum->copy_count > LK_MOST_COPIES)
+            return lk_fail(LK_E_ARGUMENT, "reduction: %d copies of sum %d; expected 0 to %d",
                            sum->copy_count, i, LK_MOST_COPIES);
         for (int c = 0; c < sum->copy_count; c++)
             if (!sum->copies[c])

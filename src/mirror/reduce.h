@@ -16,9 +16,9 @@ enum { LK_MOST_COPIES = 64 };
 struct lk_reduction_result {
     struct lk_subtree subtree;
     void *const *copies; /* [copy_count]: memory for the sum, one for each device */
-    int copy_count;
-    uint32_t checksum; /* result, where the job has `checksums`: of the sum, as of terms */
-    bool is_finite;    /* result, likewise: no value is infinite or NaN */
+    int copy_count;      /* 0: it is only looked at */
+    uint32_t checksum;   /* result, where the job has `checksums`: of the sum, as of terms */
+    bool is_finite;      /* result, likewise: no value is infinite or NaN */
 };
 
 struct lk_reduction_job {

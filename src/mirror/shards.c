@@ -135,8 +135,8 @@ static enum lk_status check_slice(const struct lk_shard_slice *slice)
 }
 
 enum lk_status lk_shard_sum_enqueue(struct lk_shard_sum *sum, struct lk_subtree subtree,
-                                    const struct lk_shard_slice *slice, struct lk_buffer *y,
-                                    int64_t y_first)
+                                    const struct lk_shard_slice *slice,
+                                    const struct lk_shard_target *to)
 {
     const int vector = sum->tiling.vector;
     const int64_t padded = lk_elementwise_padded(slice->count);
@@ -151,12 +151,13 @@ enum lk_status lk_shard_sum_enqueue(struct lk_shard_sum *sum, struct lk_subtree 
                        subtree.first);
     LK_TRY(check_slice(slice));
     LK_TRY(check_bytes("x", slice->x, (size_t)end * sum->real_bytes));
-    LK_TRY(check_bytes("y", y, (size_t)(y_first + padded) * sum->real_bytes));
+    LK_TRY(check_bytes("y", to->y, (size_t)(to->first + padded) * sum->real_bytes));
     return LK_ENQUEUE(sum->sums[level], lk_elementwise_grid(&sum->elementwise, slice->count),
-                      LK_BUF(slice->x), LK_BUF(y),
+                      LK_BUF(slice->x), LK_BUF(to->y),
                       LK_INT(lk_elementwise_vectors(&sum->elementwise, slice->count)),
                       LK_INT(slice->stride / vector), LK_INT(subtree.first),
-                      LK_INT(slice->first / vector), LK_INT(y_first / vector));
+                      LK_INT(slice->first / vector), LK_INT(to->first / vector),
+                      LK_INT(to->adds));
 }
 
 enum lk_status lk_shard_sum_enqueue_join(struct lk_shard_sum *sum, struct lk_buffer *y,
@@ -176,22 +177,23 @@ enum lk_status lk_shard_sum_enqueue_join(struct lk_shard_sum *sum, struct lk_buf
 
 enum lk_status lk_shard_sum_enqueue_place(struct lk_shard_sum *sum,
                                           const struct lk_shard_places *places,
-                                          struct lk_buffer *y, int64_t y_first)
+                                          const struct lk_shard_target *to)
 {
     const int vector = sum->tiling.vector;
     const struct lk_shard_places *p = places;
     const int end = p->first + p->count;
     struct lk_grid grid = lk_elementwise_grid(&sum->elementwise, p->stride);
     grid.groups[1] = p->shards;
-    if (p->stride < 1 || p->stride % LK_PAD || y_first % LK_PAD || p->first < p->shift ||
+    if (p->stride < 1 || p->stride % LK_PAD || to->first % LK_PAD || p->first < p->shift ||
         p->count < 1 || end > p->shards)
         return lk_fail(LK_E_ARGUMENT, "%d shards from %d on to be placed among %d", p->count,
                        p->first, p->shards);
     LK_TRY(check_bytes("x", p->x, (size_t)((end - p->shift) * p->stride) * sum->real_bytes));
-    LK_TRY(check_bytes("y", y, (size_t)(y_first + p->shards * p->stride) * sum->real_bytes));
-    return LK_ENQUEUE(sum->place, grid, LK_BUF(p->x), LK_BUF(y), LK_INT(p->stride / vector),
+    const size_t reals = (size_t)(to->first + p->shards * p->stride);
+    LK_TRY(check_bytes("y", to->y, reals * sum->real_bytes));
+    return LK_ENQUEUE(sum->place, grid, LK_BUF(p->x), LK_BUF(to->y), LK_INT(p->stride / vector),
                       LK_INT(p->shift), LK_INT(p->first), LK_INT(end),
-                      LK_INT(y_first / vector));
+                      LK_INT(to->first / vector), LK_INT(to->adds));
 }
 
 enum lk_status lk_shard_sum_enqueue_metrics(struct lk_shard_sum *sum, const struct lk_buffer *x,

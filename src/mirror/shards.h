@@ -30,14 +30,21 @@ struct lk_shard_slice {
     int64_t stride, first, count;
 };
 
-/* y[y_first + i] = ((x[0][i] + x[1][i]) + (x[2][i] + x[3][i])) + ... for all i of the slice,
- * over the shards of `subtree`, whose numbers count from the first shard in x. Padded to
- * LK_PAD, of which y_first is a multiple. Enqueues. fails: LK_E_ARGUMENT slices or buffers that
- * do not fit */
+/* Where a sum goes: y[first + i], a multiple of LK_PAD. With `adds` y has the sum over the
+ * sibling to the left, to which it is added: y[first + i] + sum[i], the sum over both. */
+struct lk_shard_target {
+    struct lk_buffer *y;
+    int64_t first;
+    bool adds;
+};
+
+/* sum[i] = ((x[0][i] + x[1][i]) + (x[2][i] + x[3][i])) + ... for all i of the slice, over the
+ * shards of `subtree`, whose numbers count from the first shard in x. Padded to LK_PAD.
+ * Enqueues. fails: LK_E_ARGUMENT slices or buffers that do not fit */
 LK_MUST_CHECK enum lk_status lk_shard_sum_enqueue(struct lk_shard_sum *sum,
                                                   struct lk_subtree subtree,
                                                   const struct lk_shard_slice *slice,
-                                                  struct lk_buffer *y, int64_t y_first);
+                                                  const struct lk_shard_target *to);
 
 /* y[lower + i] += y[higher + i], i < count: joins the sums over two sibling subtrees to that of
  * their parent. lower, higher: multiples of LK_PAD. Enqueues. */
@@ -53,12 +60,12 @@ struct lk_shard_places {
     int shift, first, count, shards;
 };
 
-/* y[y_first + s stride + i] = x[(s - shift) stride + i] for the shards that are placed, else 0,
- * of all s < shards and i < stride: what a subtree adds to a sum in which each shard has a
- * place of its own (tensor/row_list.h). Needs `parts`. Enqueues. fails: LK_E_ARGUMENT */
+/* sum[s stride + i] = x[(s - shift) stride + i] for the shards that are placed, else 0, of all
+ * s < shards and i < stride: what a subtree adds to a sum in which each shard has a place of
+ * its own (tensor/row_list.h). Needs `parts`. Enqueues. fails: LK_E_ARGUMENT */
 LK_MUST_CHECK enum lk_status lk_shard_sum_enqueue_place(struct lk_shard_sum *sum,
                                                         const struct lk_shard_places *places,
-                                                        struct lk_buffer *y, int64_t y_first);
+                                                        const struct lk_shard_target *to);
 
 /* Adds the two values that a loss gives for each sample (loss, 1 if correct) over the samples
  * of each shard: over tiles in ascending order, then over lanes by a tree. x: real

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "graph/replica.h"
 #include "mirror/shards.h"
+#include "mirror/terms.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +76,7 @@ const char *lk_model_name(const struct lk_model *model)
     return model->name;
 }
 
-enum { ADAM_ARRAYS = 2, SUMS = 1 }; /* both moments; the gradient summed over shards */
+enum { ADAM_ARRAYS = 2 }; /* both moments */
 
 bool lk_model_trains_planes(struct lk_model *model, int64_t batch, int shards)
 {
@@ -103,7 +104,7 @@ enum lk_status lk_model_config(struct lk_model *model, enum lk_memory_use use,
     config->few_samples =
         config->training && lk_model_trains_planes(model, config->batch, config->shards);
     config->optimizer_arrays = config->training ? ADAM_ARRAYS : 0;
-    config->gradient_sums = config->training ? SUMS : 0;
+    config->gradient_sums = config->training ? 1 : 0;
     if (loss)
         config->outputs[0] = loss;
     else
@@ -119,21 +120,57 @@ struct lk_memory lk_memory_of(const struct lk_replica_bytes *bytes)
                               .inputs = bytes->inputs,
                               .optimizer = bytes->optimizer_arrays,
                               .total = bytes->total,
-                              .again = bytes->again};
+                              .again = bytes->again,
+                              .pieces = 1};
+}
+
+static enum lk_status plan_replica(const struct lk_replica_config *config,
+                                   struct lk_memory *memory)
+{
+    struct lk_replica *replica = NULL;
+    LK_TRY(lk_replica_create(config, &replica));
+    const struct lk_replica_bytes bytes = lk_replica_bytes(replica);
+    *memory = lk_memory_of(&bytes);
+    if (config->micro_batches > 1)
+        memory->pieces = config->micro_batches;
+    lk_replica_destroy(replica);
+    return LK_OK;
+}
+
+/* As a device alone trains on a batch that it has no room for: half as many shards at a time at
+ * each try, which costs no work, and for single ones activations computed again. */
+static enum lk_status plan_pieces(struct lk_replica_config config, struct lk_memory *memory)
+{
+    const enum lk_recompute_mode mode = config.recompute;
+    const struct lk_shard_run all = {0, config.shards};
+    const int64_t each = lk_divide_up(config.batch, config.shards);
+    enum lk_status status = LK_E_DEVICE_MEMORY;
+    for (int most = all.count / 2; most > 0 && status == LK_E_DEVICE_MEMORY; most /= 2) {
+        lk_error_clear();
+        config.shards = most;
+        config.batch = most * each;
+        config.micro_batches = all.count / most;
+        config.gradient_sums = lk_terms_held(all, most);
+        config.recompute = most > 1 && mode == LK_RECOMPUTE_AUTO ? LK_RECOMPUTE_OFF : mode;
+        status = plan_replica(&config, memory);
+    }
+    return status;
 }
 
 /* Plans for a batch and what else the configuration has. */
 static enum lk_status plan_memory(struct lk_model *model, struct lk_replica_config config,
                                   enum lk_memory_use use, struct lk_memory *memory)
 {
-    struct lk_replica *replica = NULL;
+    char why[512];
     LK_TRY(lk_model_config(model, use, &config));
-    const enum lk_status status = lk_replica_create(&config, &replica);
-    if (status == LK_OK) {
-        const struct lk_replica_bytes bytes = lk_replica_bytes(replica);
-        *memory = lk_memory_of(&bytes);
+    enum lk_status status = plan_replica(&config, memory);
+    snprintf(why, sizeof why, "%s", lk_error_text());
+    if (status == LK_E_DEVICE_MEMORY && config.training && config.shards > 1)
+        status = plan_pieces(config, memory);
+    if (status == LK_E_DEVICE_MEMORY) {
+        lk_error_clear();
+        (void)!lk_fail(status, "%s", why);
     }
-    lk_replica_destroy(replica);
     lk_choices_destroy(config.choices);
     return status;
 }
@@ -147,11 +184,11 @@ enum lk_status lk_model_memory(struct lk_model *model, struct lk_device *device,
 }
 
 enum lk_status lk_model_memory_recomputing(struct lk_model *model, struct lk_device *device,
-                                           int64_t batch, enum lk_memory_use use,
+                                           int64_t batch, int shards, enum lk_memory_use use,
                                            enum lk_recompute_mode mode,
                                            struct lk_memory *memory)
 {
     const struct lk_replica_config config = {
-        .device = device, .batch = batch, .recompute = mode};
+        .device = device, .batch = batch, .shards = shards, .recompute = mode};
     return plan_memory(model, config, use, memory);
 }

@@ -83,6 +83,19 @@ class MemoryTest(ProgramTest):
                                 LIMIT).stdout
         self.assertRegex(text, r'\nbackward computes \d+ % of forward again\n')
 
+    def test_summary_of_pieces(self):
+        """They are planned as training takes them."""
+        said = self.summary('--set', 'shards=4', '--memory-limit', '28M')
+        self.assertIn(said['pieces'], (2, 4))
+        self.assertLess(said['total'], 28 << 20)
+        self.assertEqual(self.summary()['pieces'], 1)
+        text = self.run_program('summary', 'net.yaml', '--batch-size', '64', '--set',
+                                'shards=4', '--memory-limit', '28M').stdout
+        self.assertIn(f'a batch is computed in {said["pieces"]} pieces, one after the other',
+                      text)
+        self.refused(2, '3 shards for a batch size of 64', 'summary', 'net.yaml',
+                     '--batch-size', '64', '--set', 'shards=3')
+
     def test_refusals(self):
         done = self.refused(4, 'of device memory', 'train', 'net.yaml', *self.OPTIONS, '--run',
                             'none', '--memory-limit', '4M')

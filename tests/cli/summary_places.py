@@ -92,10 +92,12 @@ class SummaryPlaces(ProgramTest):
         self.assertNotIn('of these', text)
 
     def test_memory(self):
-        """A model that one device cannot train fits two; by hand, what does not fit is said."""
+        """A model that one device cannot train, but in pieces, fits two; by hand, what does not
+        fit is said."""
         limit = ['--recompute', 'off', '--memory-limit', '4M', '--batch-size', '128']
-        done = self.run_program('summary', 'bare.yaml', *limit)
+        done = self.run_program('summary', 'bare.yaml', *limit, '--set', 'shards=1')
         self.assertIn('no memory plan: ', done.stderr)
+        self.assertIn(' pieces, ', self.run_program('summary', 'bare.yaml', *limit).stdout)
         for place in self.division('bare.yaml', '--place', 'auto', '--devices', '2',
                                    *limit)['places']:
             self.assertTrue(place['fits'])

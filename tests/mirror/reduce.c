@@ -303,6 +303,24 @@ static void test_streamed_copies(void **state)
     lk_reducer_destroy(reducer);
 }
 
+/* Terms whose sum nobody wants are looked at nevertheless, and stay as they are. */
+static void test_looked_at(void **state)
+{
+    struct lk_reducer *reducer;
+    (void)state;
+    assert_ok(lk_reducer_create(2, &reducer));
+    struct trial *t = trial_create(LK_F32, 50021);
+    add_run(t, 0, 8, 100);
+    make_job(t, 1, 0);
+    t->job.checksums = t->checksums;
+    t->sums[0].copy_count = 0;
+    assert_ok(lk_reducer_sum(reducer, &t->job));
+    check_results(t);
+    t->sums[0].copy_count = 1; /* what trial_destroy() has to free */
+    trial_destroy(t);
+    lk_reducer_destroy(reducer);
+}
+
 /* A sum may be written over a term that it is made of. */
 static void test_in_place(void **state)
 {
@@ -458,7 +476,7 @@ static void test_refused_jobs(void **state)
     REFUSED(job.term_count, LK_MOST_SHARDS + 1, 2, "257 terms");
     REFUSED(job.sum_count, 2, 1, "2 sums; the terms give 1");
     REFUSED(sum.subtree.count, 1, 2, "the terms give 2 from 0");
-    REFUSED(sum.copy_count, 0, 1, "0 copies");
+    REFUSED(sum.copy_count, -1, 1, "-1 copies");
     REFUSED(sum.copy_count, LK_MOST_COPIES + 1, 1, "65 copies");
     REFUSED(sum.copy_count, 2, 1, "has no memory");
     REFUSED(terms[1].values, NULL, &x[1], "no values");
@@ -474,11 +492,11 @@ static void test_refused_jobs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_cuts),  cmocka_unit_test(test_whole_trees),
-        cmocka_unit_test(test_counts),       cmocka_unit_test(test_streamed_copies),
-        cmocka_unit_test(test_in_place),     cmocka_unit_test(test_finite),
-        cmocka_unit_test(test_many_jobs),    cmocka_unit_test(test_refused_terms),
-        cmocka_unit_test(test_refused_jobs),
+        cmocka_unit_test(test_random_cuts), cmocka_unit_test(test_whole_trees),
+        cmocka_unit_test(test_counts),      cmocka_unit_test(test_streamed_copies),
+        cmocka_unit_test(test_in_place),    cmocka_unit_test(test_finite),
+        cmocka_unit_test(test_many_jobs),   cmocka_unit_test(test_refused_terms),
+        cmocka_unit_test(test_looked_at),   cmocka_unit_test(test_refused_jobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

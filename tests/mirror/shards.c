@@ -58,7 +58,8 @@ static void check_sum(struct lk_device *device, enum lk_dtype real, int shards, 
     assert_ok(lk_buffer_write(x, 0, (size_t)(shards * stride) * size, from));
     assert_ok(lk_buffer_enqueue_fill(y, 0x5a));
     const struct lk_shard_slice slice = {.x = x, .stride = stride, .count = count};
-    assert_ok(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, shards}, &slice, y, 0));
+    assert_ok(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, shards}, &slice,
+                                   &(struct lk_shard_target){.y = y}));
     assert_ok(lk_buffer_read(y, 0, (size_t)(padded + 32) * size, to));
     for (int64_t i = 0; i < count; i++) {
         double terms[LK_MOST_SHARDS];
@@ -138,7 +139,8 @@ static void check_metrics(struct lk_device *device, enum lk_dtype real, int64_t 
     char *from = values(real, (int64_t)(bytes / size)), first[2 * 8], again[2 * 8];
     assert_ok(lk_buffer_write(x, 0, bytes, from));
     assert_ok(lk_shard_sum_enqueue_metrics(sum, x, shards, &slice));
-    assert_ok(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, shards}, &slice, y, 0));
+    assert_ok(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, shards}, &slice,
+                                   &(struct lk_shard_target){.y = y}));
     assert_ok(lk_buffer_read(y, 0, 2 * size, first));
     for (int j = 0; j < 2; j++)
         if (get(first, real, j) != host_metric(&t, real, from, j))
@@ -146,7 +148,8 @@ static void check_metrics(struct lk_device *device, enum lk_dtype real, int64_t 
                      (long long)batch, shards, j, get(first, real, j),
                      host_metric(&t, real, from, j));
     assert_ok(lk_shard_sum_enqueue_metrics(sum, x, shards, &slice));
-    assert_ok(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, shards}, &slice, y, 0));
+    assert_ok(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, shards}, &slice,
+                                   &(struct lk_shard_target){.y = y}));
     assert_ok(lk_buffer_read(y, 0, 2 * size, again));
     assert_memory_equal(first, again, 2 * size);
     free(from);
@@ -197,7 +200,9 @@ static void refused_slice(struct lk_shard_sum *sum, struct lk_buffer *x, int64_t
                           int64_t count, const char *said)
 {
     const struct lk_shard_slice slice = {.x = x, .stride = stride, .count = count};
-    refused(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, 2}, &slice, x, 0), said);
+    refused(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, 2}, &slice,
+                                 &(struct lk_shard_target){.y = x}),
+            said);
 }
 
 /* A slice of the shards of one subtree, and its checksum. */
@@ -218,7 +223,8 @@ static void check_part(struct lk_device *device, enum lk_dtype real, struct lk_s
     assert_ok(lk_buffer_write(x, 0, SHARDS * STRIDE * size, from));
     const struct lk_shard_slice slice = {
         .x = x, .stride = STRIDE, .first = FIRST, .count = COUNT};
-    assert_ok(lk_shard_sum_enqueue(sum, subtree, &slice, y, TO));
+    struct lk_shard_target target = {.y = y, .first = TO};
+    assert_ok(lk_shard_sum_enqueue(sum, subtree, &slice, &target));
     assert_ok(lk_shard_sum_enqueue_checksum(sum, y, TO, COUNT, check, 3));
     assert_ok(lk_buffer_read(y, 0, (TO + COUNT) * size, to));
     assert_ok(lk_buffer_read(check, 3 * sizeof found, sizeof found, &found));
@@ -234,6 +240,13 @@ static void check_part(struct lk_device *device, enum lk_dtype real, struct lk_s
         wanted += word * (2 * (uint32_t)i + 1);
     }
     assert_int_equal(found, wanted);
+    target.adds = true; /* to the sum that is there, as to a sibling's */
+    assert_ok(lk_shard_sum_enqueue(sum, subtree, &slice, &target));
+    char *twice = malloc((TO + COUNT) * size);
+    assert_ok(lk_buffer_read(y, 0, (TO + COUNT) * size, twice));
+    for (int64_t i = 0; i < COUNT; i++)
+        assert_true(get(twice, real, TO + i) == 2 * get(to, real, TO + i));
+    free(twice);
     free(from);
     free(to);
     lk_buffer_destroy(x);
@@ -279,8 +292,12 @@ static void refuses(void **state)
     refused_slice(sum, x, 32, 0, "0 values");
     refused_slice(sum, x, 64, 33, "x has 256 bytes, expected 512");
     const struct lk_shard_slice slice = {.x = x, .stride = 32, .count = 32};
-    refused(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, 4}, &slice, x, 0), "4 shards");
-    refused(lk_shard_sum_enqueue(sum, (struct lk_subtree){2, 1}, &slice, x, 0), "x has 256");
+    refused(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, 4}, &slice,
+                                 &(struct lk_shard_target){.y = x}),
+            "4 shards");
+    refused(lk_shard_sum_enqueue(sum, (struct lk_subtree){2, 1}, &slice,
+                                 &(struct lk_shard_target){.y = x}),
+            "x has 256");
     refused(lk_shard_sum_enqueue_checksum(sum, x, 0, 33, x, 0), "33 values");
     lk_buffer_destroy(x);
     lk_shard_sum_destroy(sum);

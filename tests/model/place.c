@@ -398,7 +398,7 @@ static void auto_fits_memory(void **state)
     lk_device_close(device);
 
     device = open_device((size_t)((double)most * 0.9));
-    assert_int_equal(lk_model_memory_recomputing(model, device, 64, LK_MEMORY_TRAINING,
+    assert_int_equal(lk_model_memory_recomputing(model, device, 64, 1, LK_MEMORY_TRAINING,
                                                  LK_RECOMPUTE_OFF, &memory),
                      LK_E_DEVICE_MEMORY);
     lk_error_clear();

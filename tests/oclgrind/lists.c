@@ -70,7 +70,7 @@ static enum lk_status place(struct lk_device *device, const struct lk_replica *r
     enum lk_status status;
     LK_TRY_OUT(lk_shard_sum_create(device, lk_replica_tiling(replica), LK_F32, true, &sum));
     LK_TRY_OUT(lk_device_build(device));
-    LK_TRY_OUT(lk_shard_sum_enqueue_place(sum, &places, y, 0));
+    LK_TRY_OUT(lk_shard_sum_enqueue_place(sum, &places, &(struct lk_shard_target){.y = y}));
     LK_TRY_OUT(lk_buffer_write(y, (size_t)numbers * sizeof(float), sizeof wrong, wrong));
     LK_TRY_OUT(lk_device_finish(device));
 out:

@@ -63,7 +63,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct lk_stepper *create(const struct fixture *f, int most)
+static struct lk_stepper *create(const struct fixture *f, int most, bool keeps_sums)
 {
     struct lk_stepper *stepper = NULL;
     const struct lk_stepper_config config = {
@@ -73,6 +73,7 @@ static struct lk_stepper *create(const struct fixture *f, int most)
         .batch = BATCH,
         .shards = SHARDS,
         .most_shards = most,
+        .keeps_sums = keeps_sums,
         .real = LK_F32,
         .seed = 5,
         .optimizer = "sgd",
@@ -106,9 +107,9 @@ static struct sent compute(const struct fixture *f, struct lk_stepper *stepper,
 static void sends_the_same(void **state)
 {
     const struct fixture *f = *state;
-    struct lk_stepper *at_once = create(f, SHARDS);
+    struct lk_stepper *at_once = create(f, SHARDS, false);
     for (int most = 1; most < SHARDS; most *= 2) {
-        struct lk_stepper *stepper = create(f, most);
+        struct lk_stepper *stepper = create(f, most, false);
         for (int first = 0; first < SHARDS; first++)
             for (int count = 1; first + count <= SHARDS; count++) {
                 const struct lk_shard_run run = {first, count};
@@ -122,24 +123,76 @@ static void sends_the_same(void **state)
     lk_stepper_destroy(at_once);
 }
 
-/* At most two subtrees of each size but the largest, and the one that comes. */
+/* The weights after a step, whose sums come back from the host or stay on the device. */
+static void step_weights(const struct fixture *f, struct lk_stepper *stepper, float *weights)
+{
+    const struct lk_shard_run run = {0, SHARDS};
+    struct lk_exchange *exchange = lk_stepper_exchange(stepper);
+    struct lk_replica *replica = lk_stepper_replica(stepper);
+    ASSERT_OK(lk_stepper_begin(
+        stepper, f->batches, &(struct lk_step_share){.step = 1, .samples = BATCH, .run = run}));
+    for (int b = 0; b < lk_replica_bucket_count(replica); b++) {
+        struct lk_term terms[LK_MOST_SHARDS];
+        const uint32_t *checksums;
+        int count;
+        void *result;
+        ASSERT_OK(lk_exchange_wait(exchange, b, terms, &checksums, &count));
+        assert_int_equal(count, 1);
+        ASSERT_OK(lk_exchange_result(exchange, b, &result));
+        if (result != terms[0].values)
+            memcpy(result, terms[0].values,
+                   (size_t)lk_exchange_reals(exchange, b) * sizeof(float));
+    }
+    ASSERT_OK(lk_stepper_update(stepper, BATCH, 0.1, 1, true));
+    const uint32_t *checks;
+    ASSERT_OK(lk_exchange_checks(exchange, &checks));
+    ASSERT_OK(lk_buffer_read(lk_replica_weights(replica), 0,
+                             (size_t)lk_replica_gradient_count(replica) * sizeof(float),
+                             weights));
+}
+
+static void keeps_what_it_need_not_send(void **state)
+{
+    enum { MOST_WEIGHTS = 4096 };
+    const struct fixture *f = *state;
+    for (int most = 1; most <= SHARDS; most *= 2) {
+        float wanted[MOST_WEIGHTS] = {0}, found[MOST_WEIGHTS] = {0};
+        size_t bytes[2];
+        for (int keeps = 0; keeps < 2; keeps++) {
+            struct lk_stepper *stepper = create(f, most, keeps);
+            assert_true(lk_replica_gradient_count(lk_stepper_replica(stepper)) <= MOST_WEIGHTS);
+            bytes[keeps] = lk_replica_bytes(lk_stepper_replica(stepper)).total;
+            step_weights(f, stepper, keeps ? found : wanted);
+            lk_stepper_destroy(stepper);
+        }
+        assert_memory_equal(found, wanted, sizeof found);
+        assert_true(bytes[1] < bytes[0]);
+    }
+}
+
+/* At most two subtrees of each size but the largest. */
 static void needs_no_more_for_few(void **state)
 {
     (void)state;
-    assert_int_equal(lk_exchange_terms(1, 1), 1);
-    assert_int_equal(lk_exchange_terms(8, 8), 4);
+    assert_int_equal(lk_terms_held_most(1, 1), 1);
+    assert_int_equal(lk_terms_held_most(8, 8), 4);
     for (int shards = 2, levels = 1; shards <= 64; shards *= 2, levels++)
         for (int most = 1; most <= shards; most *= 2) {
-            const int terms = lk_exchange_terms(shards, most);
+            const int terms = lk_terms_held_most(shards, most);
+            const int whole = lk_terms_held((struct lk_shard_run){0, shards}, most);
             assert_true(terms >= 2 || shards == 2);
             assert_true(terms <= 2 * levels);
+            assert_true(whole <= levels && (most < shards || whole == 1));
         }
+    assert_int_equal(lk_terms_held((struct lk_shard_run){0, 2}, 1), 1);
+    assert_int_equal(lk_terms_held((struct lk_shard_run){0, 8}, 1), 3);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sends_the_same, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(keeps_what_it_need_not_send, set_up, tear_down),
         cmocka_unit_test(needs_no_more_for_few),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

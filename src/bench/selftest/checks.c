@@ -93,7 +93,8 @@ static enum lk_status sum(struct lk_device *device, struct lk_buffer *x, struct 
     LK_TRY(lk_shard_sum_create(device, &tiling, LK_F32, false, &sum));
     enum lk_status status;
     LK_TRY_OUT(lk_device_build(device));
-    LK_TRY_OUT(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, SHARDS}, &slice, y, 0));
+    LK_TRY_OUT(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, SHARDS}, &slice,
+                                    &(struct lk_shard_target){.y = y}));
     LK_TRY_OUT(lk_device_finish(device));
 out:
     lk_shard_sum_destroy(sum);

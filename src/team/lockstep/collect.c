@@ -87,8 +87,9 @@ static int gather(struct lk_team *team, int arrival, struct lk_term *terms,
     return count;
 }
 
-/* Where the sums of an arrival go: those of a bucket to every device that is left, the metrics
- * to copies[0]; over ranks, on to the other ranks. Returns how many sums. */
+/* Where the sums of an arrival go: those of a bucket to every device that is left, unless it
+ * keeps them, the metrics to copies[0]; over ranks, on to the other ranks. Returns how many
+ * sums. */
 static int place_sums(struct lk_team *team, int arrival, void **copies,
                       struct lk_reduction_result sums[LK_MOST_SUBTREES])
 {
@@ -98,8 +99,12 @@ static int place_sums(struct lk_team *team, int arrival, void **copies,
     sums[0] = (struct lk_reduction_result){
         .subtree = {0, team->config.shards}, .copies = copies, .copy_count = is_metrics};
     for (int i = 0; i < team->count && !is_metrics; i++)
-        if (lk_worker_is_at_work(team->workers[i]))
-            copies[sums[0].copy_count++] = team->workers[i]->delivery.arrivals[arrival].result;
+        if (lk_worker_is_at_work(team->workers[i])) {
+            const struct lk_arrival *a = &team->workers[i]->delivery.arrivals[arrival];
+            const bool keeps = a->count > 0 && a->result == a->terms[0].values;
+            copies[sums[0].copy_count] = a->result;
+            sums[0].copy_count += !keeps;
+        }
     return 1;
 }
 

@@ -52,7 +52,7 @@ static enum lk_status reduce_and_update(struct lk_stepper *stepper, int64_t samp
     const struct lk_shard_slice slice = {
         .x = lk_replica_gradients(replica), .stride = count, .count = count};
     LK_TRY(lk_shard_sum_enqueue(stepper->sum, (struct lk_subtree){0, stepper->config.shards},
-                                &slice, stepper->gradient, 0));
+                                &slice, &(struct lk_shard_target){.y = stepper->gradient}));
     if (lk_replica_listed_count(replica) > 0)
         return update_listed(stepper,
                              (struct lk_update){.scale = scale, .lr = lr, .step = step});
@@ -85,7 +85,7 @@ enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot, int64_t 
                                         stepper->config.shards, &slice));
     LK_TRY(lk_stepper_enqueue_penalties(stepper, lk_shard_sum_metrics(stepper->sum), true));
     LK_TRY(lk_shard_sum_enqueue(stepper->sum, (struct lk_subtree){0, stepper->config.shards},
-                                &slice, stepper->metrics, 0));
+                                &slice, &(struct lk_shard_target){.y = stepper->metrics}));
     LK_TRY(lk_replica_backward(replica));
     LK_TRY(lk_timestamp_enqueue(s->marks[LK_AT_BACKWARD]));
     LK_TRY(reduce_and_update(stepper, samples, lr, step));

@@ -22,6 +22,9 @@ static enum lk_status create_parcel(struct lk_exchange *e, struct lk_exchange_pa
     LK_TRY(create_transfer_buffer(device, reals * e->real_bytes, LK_DEVICE_WRITES, &p->terms));
     if (p->bucket < 0)
         return LK_OK;
+    if (e->keeps_sums)
+        return lk_buffer_view(lk_transfer_buffer_on_device(p->terms),
+                              (size_t)e->head * e->real_bytes, bytes, &p->kept);
     LK_TRY(create_transfer_buffer(device, bytes, LK_HOST_WRITES, &p->result));
     return lk_transfer_buffer_enqueue_to_host(p->result, bytes);
 }
@@ -45,13 +48,26 @@ static enum lk_status create_side(struct lk_exchange *e, struct lk_exchange_side
                                   &side->checks);
 }
 
+/* Reals before the terms: room for their checksums, after which a view may begin. */
+static int64_t find_head(const struct lk_exchange *e, const struct lk_exchange_config *c)
+{
+    const int64_t line = LK_PAD * (int64_t)(e->real_bytes / sizeof(uint32_t));
+    int64_t bytes = lk_divide_up(e->most_terms, line) * LK_PAD * (int64_t)e->real_bytes;
+    for (int i = 0; i < c->places; i++) { /* powers of two */
+        const int64_t align = (int64_t)lk_device_info(c->devices[i])->align_bytes;
+        bytes = lk_divide_up(bytes, align) * align;
+    }
+    return bytes / (int64_t)e->real_bytes;
+}
+
 /* Backward finishes the buckets of the last place first. */
 static enum lk_status create(struct lk_exchange *e, const struct lk_exchange_config *c)
 {
     const struct lk_tiling *tiling = lk_replica_tiling(c->replicas[0]);
-    const int64_t line = LK_PAD * (int64_t)(e->real_bytes / sizeof(uint32_t));
-    e->most_terms = lk_exchange_terms(c->shards, tiling->shards);
-    e->head = lk_divide_up(e->most_terms, line) * LK_PAD;
+    const struct lk_shard_run all = {0, c->shards};
+    e->most_terms = c->keeps_sums ? lk_terms_held(all, tiling->shards)
+                                  : lk_terms_held_most(c->shards, tiling->shards);
+    e->head = find_head(e, c);
     for (int i = c->places - 1; i >= 0; i--) {
         e->sides[i].device = c->devices[i];
         e->sides[i].replica = c->replicas[i];
@@ -72,6 +88,7 @@ enum lk_status lk_exchange_create(const struct lk_exchange_config *config,
     if (!made)
         return lk_fail_memory("an exchange", sizeof *made);
     made->places = config->places;
+    made->keeps_sums = config->keeps_sums;
     made->real_bytes = lk_dtype_bytes(lk_replica_real(config->replicas[0]));
     const enum lk_status status = create(made, config);
     if (status != LK_OK) {
@@ -87,6 +104,7 @@ void lk_exchange_destroy(struct lk_exchange *exchange)
     if (!exchange)
         return;
     for (int b = 0; b <= exchange->buckets; b++) {
+        lk_buffer_destroy(exchange->parcels[b].kept);
         lk_transfer_buffer_destroy(exchange->parcels[b].terms);
         lk_transfer_buffer_destroy(exchange->parcels[b].result);
     }
@@ -151,18 +169,26 @@ enum lk_status lk_exchange_wait(struct lk_exchange *e, int bucket,
 
 enum lk_status lk_exchange_result(struct lk_exchange *e, int bucket, void **memory)
 {
-    return lk_transfer_buffer_wait(e->parcels[bucket].result, memory);
+    const struct lk_exchange_parcel *p = &e->parcels[bucket];
+    if (!p->kept)
+        return lk_transfer_buffer_wait(p->result, memory);
+    LK_TRY(lk_transfer_buffer_wait(p->terms, memory));
+    *memory = (char *)*memory + (size_t)e->head * e->real_bytes;
+    return LK_OK;
 }
 
 enum lk_status lk_exchange_enqueue_result(struct lk_exchange *e, int bucket)
 {
     const struct lk_exchange_parcel *p = &e->parcels[bucket];
+    if (p->kept)
+        return lk_transfer_buffer_enqueue_to_device(p->terms, 0);
     return lk_transfer_buffer_enqueue_to_device(p->result, (size_t)p->count * e->real_bytes);
 }
 
 struct lk_buffer *lk_exchange_sum(struct lk_exchange *e, int bucket)
 {
-    return lk_transfer_buffer_on_device(e->parcels[bucket].result);
+    const struct lk_exchange_parcel *p = &e->parcels[bucket];
+    return p->kept ? p->kept : lk_transfer_buffer_on_device(p->result);
 }
 
 static enum lk_status enqueue_weights(const struct lk_exchange_side *side)
@@ -185,7 +211,7 @@ static enum lk_status end_side(struct lk_exchange *e, const struct lk_exchange_s
                                              e->parcels[side->first + b].count, y, b));
     if (weights)
         LK_TRY(enqueue_weights(side));
-    for (int b = side->first; b < side->first + side->buckets; b++)
+    for (int b = side->first; b < side->first + side->buckets && !e->keeps_sums; b++)
         LK_TRY(lk_transfer_buffer_enqueue_to_host(e->parcels[b].result,
                                                   (size_t)e->parcels[b].count * e->real_bytes));
     return lk_transfer_buffer_enqueue_to_host(side->checks, sizeof e->checksums);

@@ -1,12 +1,13 @@
 /* The exchange of gradients between a device and the host in a step that several devices share:
  * the device gives sums over subtrees of its shards, bucket by bucket, and gets back the sums
- * over all shards. Floor 7. Knows no other device, no thread and no optimizer. */
+ * over all shards. One that has all shards gives its sums only to be looked at. Floor 7. Knows
+ * no other device, no thread and no optimizer. */
 #ifndef LK_TEAM_STEPPER_EXCHANGE_H
 #define LK_TEAM_STEPPER_EXCHANGE_H
 
 #include "graph/place/group.h"
 #include "mirror/shards.h"
-#include "team/stepper/terms.h"
+#include "mirror/terms.h"
 
 struct lk_exchange;
 
@@ -16,7 +17,9 @@ struct lk_exchange_config {
     struct lk_device *const *devices;
     struct lk_replica *const *replicas;
     int places, place_of_loss;
-    int shards; /* of a batch */
+    int shards;      /* of a batch */
+    bool keeps_sums; /* the device has all shards of every batch: their sum needs no memory
+                      * beside that of its terms, and does not come back from the host */
 };
 
 /* Kernels run after lk_device_build(). fails: LK_E_MEMORY, LK_E_DEVICE_MEMORY */
@@ -61,7 +64,7 @@ LK_MUST_CHECK enum lk_status lk_exchange_wait(struct lk_exchange *exchange, int 
                                               const uint32_t **checksums, int *count);
 
 /* Host memory for a bucket's sum over all shards; waits until the device has taken over the sum
- * that was in it. */
+ * that was in it. Of a device that keeps its sums: the only term, which is that sum. */
 LK_MUST_CHECK enum lk_status lk_exchange_result(struct lk_exchange *exchange, int bucket,
                                                 void **memory);
 

@@ -20,12 +20,14 @@ struct lk_exchange_parcel {
     int bucket;           /* of the side's replica; -1: the metrics */
     int64_t first, count; /* reals of a term: of the gradients, or metrics */
     int64_t before;       /* reals of all parcels before */
-    struct lk_transfer_buffer *terms, *result;
+    struct lk_transfer_buffer *terms, *result; /* result: NULL where the sum is kept */
+    struct lk_buffer *kept;                    /* the only term's part of `terms`, or NULL */
 };
 
 struct lk_exchange {
     struct lk_exchange_side sides[LK_MOST_PLACES];
     int places;
+    bool keeps_sums;
     size_t real_bytes;
     int buckets;    /* without the metrics */
     int most_terms; /* of any run */

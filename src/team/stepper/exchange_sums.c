@@ -28,12 +28,11 @@ static enum lk_status find_slice(const struct lk_exchange_parcel *p,
 static enum lk_status sum_subtree(const struct lk_exchange_parcel *p,
                                   const struct lk_shard_slice *slice,
                                   struct lk_shard_run at_once, struct lk_subtree subtree,
-                                  int64_t at)
+                                  const struct lk_shard_target *to)
 {
-    struct lk_buffer *y = lk_transfer_buffer_on_device(p->terms);
     const struct lk_subtree here = {subtree.first - at_once.first, subtree.count};
     if (p->bucket < 0 || lk_replica_bucket(p->side->replica, p->bucket).list_stride == 0)
-        return lk_shard_sum_enqueue(p->side->sum, here, slice, y, at);
+        return lk_shard_sum_enqueue(p->side->sum, here, slice, to);
     const struct lk_bucket list = lk_replica_bucket(p->side->replica, p->bucket);
     const struct lk_shard_places places = {.x = list.list,
                                            .stride = list.list_stride,
@@ -41,11 +40,11 @@ static enum lk_status sum_subtree(const struct lk_exchange_parcel *p,
                                            .first = subtree.first,
                                            .count = subtree.count,
                                            .shards = (int)(list.sum_count / list.list_stride)};
-    return lk_shard_sum_enqueue_place(p->side->sum, &places, y, at);
+    return lk_shard_sum_enqueue_place(p->side->sum, &places, to);
 }
 
-/* Adds the subtrees of a micro-batch to the terms of those before: each is put behind them,
- * then added to its other half if that is there. Returns how many terms there are now. */
+/* Adds the subtrees of a micro-batch to the terms of those before: each to its other half, if
+ * that is there, else it is put behind them. Returns how many terms there are now. */
 static enum lk_status sum_micro_batch(const struct lk_exchange *e,
                                       const struct lk_exchange_parcel *p,
                                       const struct lk_shard_slice *slice,
@@ -56,10 +55,11 @@ static enum lk_status sum_micro_batch(const struct lk_exchange *e,
     int count = lk_subtrees_of(e->run.first, at_once.first - e->run.first, open);
     const int added_count = lk_subtrees_of(at_once.first, at_once.count, added);
     for (int i = 0; i < added_count; i++) {
-        int64_t at = e->head + count * p->count;
-        LK_TRY(sum_subtree(p, slice, at_once, added[i], at));
-        for (int joins = lk_terms_push(open, &count, added[i]); joins > 0;
-             joins--, at -= p->count)
+        int joins = lk_terms_push(open, &count, added[i]);
+        int64_t at = e->head + (count - 1 + (joins > 1 ? joins - 1 : 0)) * p->count;
+        const struct lk_shard_target to = {.y = y, .first = at, .adds = joins > 0};
+        LK_TRY(sum_subtree(p, slice, at_once, added[i], &to));
+        for (; joins > 1; joins--, at -= p->count)
             LK_TRY(lk_shard_sum_enqueue_join(p->side->sum, y, at - p->count, at, p->count));
     }
     *terms = count;

@@ -5,6 +5,16 @@
 #include "graph/watch.h"
 #include <stdlib.h>
 
+/* Arrays as long as the gradient that hold sums over shards. */
+static int count_sums(const struct lk_stepper_config *c)
+{
+    const struct lk_shard_run all = {0, c->shards};
+    if (!c->most_shards)
+        return 1;
+    return c->keeps_sums ? lk_terms_held(all, c->most_shards)
+                         : 1 + lk_terms_held_most(c->shards, c->most_shards);
+}
+
 enum lk_status lk_stepper_plan(const struct lk_stepper_config *c,
                                struct lk_replica_config *replica)
 {
@@ -27,7 +37,7 @@ enum lk_status lk_stepper_plan(const struct lk_stepper_config *c,
         .seed = c->seed,
         .choices = c->choices,
         .optimizer_arrays = traits.arrays + (c->ema > 0),
-        .gradient_sums = 1 + (c->most_shards ? lk_exchange_terms(c->shards, shards) : 0),
+        .gradient_sums = count_sums(c),
         .list_shards = c->lists_rows ? c->shards : 0,
     };
     return LK_OK;
@@ -204,7 +214,8 @@ static enum lk_status create_exchange(struct lk_stepper *stepper)
         .replicas = replicas,
         .places = stepper->place_count,
         .place_of_loss = stepper->group ? lk_node_place(stepper->config.loss) : 0,
-        .shards = stepper->config.shards};
+        .shards = stepper->config.shards,
+        .keeps_sums = stepper->config.keeps_sums};
     return lk_exchange_create(&config, &stepper->exchange);
 }
 

@@ -21,6 +21,7 @@ struct lk_stepper_config {
     int64_t batch;              /* of all devices together */
     int shards;
     int most_shards; /* shards computed at a time, where devices share a batch; 0: alone */
+    bool keeps_sums; /* not alone, but always the only one: lk_exchange_config */
     const struct lk_transform *transform; /* of uint8 inputs; NULL: they stay as they are */
     enum lk_dtype real;
     struct lk_loss_scale loss_scale; /* of activations that are halves; 0: they are not */

@@ -1,7 +1,7 @@
 /* Runs of a batch's shards, and the sums over subtrees of the fixed tree that are held while
- * one is computed. Floor 7. Knows no device. */
-#ifndef LK_TEAM_STEPPER_TERMS_H
-#define LK_TEAM_STEPPER_TERMS_H
+ * one is computed. Floor 4. Knows no device. */
+#ifndef LK_MIRROR_TERMS_H
+#define LK_MIRROR_TERMS_H
 
 #include "mirror/tree.h"
 
@@ -14,11 +14,12 @@ struct lk_shard_run {
 /* The shards of the micro-batch that begins with shard `first` of a run. */
 struct lk_shard_run lk_shard_run_at_once(struct lk_shard_run run, int first, int most);
 
-/* How many sums over subtrees, each as long as the gradient, a device may hold at once beside
- * the sum over all shards: the most for any run of a batch of `shards` shards, `most` of which
- * are computed at a time. The halves of a subtree are added as soon as both are there, so small
- * micro-batches need no more memory than large ones. */
-int lk_exchange_terms(int shards, int most);
+/* How many sums over subtrees, each as long as the gradient, a device holds at once while it
+ * computes a run, `most` of its shards at a time: a subtree is added to its other half where
+ * that is there, and takes no memory of its own. And the most for any run of a batch of
+ * `shards` shards. */
+int lk_terms_held(struct lk_shard_run run, int most);
+int lk_terms_held_most(int shards, int most);
 
 /* `open` are subtrees whose other halves are not there yet. Puts one behind them and, as long
  * as the last two are the halves of a larger subtree, joins these. Returns how often it joined.

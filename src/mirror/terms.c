@@ -1,5 +1,5 @@
 /* Runs of shards, and the sums over subtrees of them that are there at a time. */
-#include "team/stepper/terms.h"
+#include "mirror/terms.h"
 
 #include "mirror/shards.h"
 
@@ -21,8 +21,7 @@ int lk_terms_push(struct lk_subtree *open, int *count, struct lk_subtree next)
     return joins;
 }
 
-/* The most terms that are held at once while the run is computed. */
-static int count_terms(struct lk_shard_run run, int most)
+int lk_terms_held(struct lk_shard_run run, int most)
 {
     struct lk_subtree open[LK_MOST_SUBTREES + 1], added[LK_MOST_SUBTREES];
     int count = 0, found = 0;
@@ -30,20 +29,22 @@ static int count_terms(struct lk_shard_run run, int most)
         const struct lk_shard_run at_once = lk_shard_run_at_once(run, first, most);
         const int added_count = lk_subtrees_of(at_once.first, at_once.count, added);
         for (int i = 0; i < added_count; i++) {
-            found = count + 1 > found ? count + 1 : found;
-            lk_terms_push(open, &count, added[i]);
+            const int before = count, joins = lk_terms_push(open, &count, added[i]);
+            const int held = joins > 0 ? before : before + 1;
+            found = held > found ? held : found;
         }
         first += at_once.count;
     }
     return found;
 }
 
-int lk_exchange_terms(int shards, int most)
+int lk_terms_held_most(int shards, int most)
 {
     int found = 1;
     for (int first = 0; first < shards; first++)
         for (int end = first + 1; end <= shards; end++) {
-            const int count = count_terms((struct lk_shard_run){first, end - first}, most);
+            const struct lk_shard_run run = {first, end - first};
+            const int count = lk_terms_held(run, most);
             found = count > found ? count : found;
         }
     return found;
