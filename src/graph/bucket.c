@@ -13,6 +13,21 @@ int lk_replica_param_owner(const struct lk_replica *replica, int param)
     return -1;
 }
 
+/* The operation with which backward has finished the gradients of the trained parameters
+ * `first` to `last`: most often the first one's, but those of weights that are used at another
+ * place, too, come back from there last of all. */
+static int finished_by(const struct lk_replica *replica, int first, int last)
+{
+    int op = lk_replica_param_owner(replica, first);
+    for (int p = first + 1; p <= last; p++) {
+        const struct lk_param *param = &replica->params[p];
+        const int owner = lk_replica_param_owner(replica, p);
+        if (param->is_trainable && param->places == 0 && owner < op)
+            op = owner;
+    }
+    return op;
+}
+
 static struct bucket_end bucket_of(const struct lk_param *first, int64_t end, int op)
 {
     const int64_t count = end - first->offset;
@@ -39,17 +54,18 @@ static void add_lists(struct lk_replica *replica)
     }
 }
 
-/* Makes a bucket of the tracked parameters. They are few, so it is finished only when all their
- * gradients are there. */
+/* Makes a bucket of the tracked parameters, none of which is shared. They are few, so it is
+ * finished only when all their gradients are there. */
 static void add_tracked(struct lk_replica *replica)
 {
-    const int64_t first = replica->trainable_count, end = replica->gradient_count;
-    for (int p = 0; p < replica->param_count && end > first; p++)
-        if (replica->params[p].offset == first) {
-            replica->buckets[replica->bucket_count++] =
-                bucket_of(&replica->params[p], end, lk_replica_param_owner(replica, p));
-            return;
-        }
+    for (int p = 0; p < replica->param_count; p++) {
+        const struct lk_param *param = &replica->params[p];
+        if (!param->has_gradient || param->is_trainable)
+            continue;
+        replica->buckets[replica->bucket_count++] =
+            bucket_of(param, replica->gradient_count, lk_replica_param_owner(replica, p));
+        return;
+    }
 }
 
 /* Whether a trained parameter is the first of all, or the first behind a table with a list. */
@@ -77,9 +93,9 @@ void lk_replica_cut_buckets(struct lk_replica *replica)
     const int places = replica->config.places > 1 ? replica->config.places : 1;
     const int most = LK_MOST_BUCKETS / places - 2 - 2 * LK_MOST_LISTS;
     int64_t end = replica->trainable_count;
-    for (int p = replica->param_count - 1; p >= 0; p--) {
+    int last = replica->param_count - 1; /* that no bucket has yet */
+    for (int p = last; p >= 0; p--) {
         const struct lk_param *param = &replica->params[p];
-        const int last = lk_replica_param_owner(replica, p);
         if (!ends_op(replica, p))
             continue;
         const bool is_full =
@@ -87,8 +103,10 @@ void lk_replica_cut_buckets(struct lk_replica *replica)
         if (param->places == 0 && !is_full && !begins_run(replica, param))
             continue;
         if (param->places == 0)
-            replica->buckets[replica->bucket_count++] = bucket_of(param, end, last);
+            replica->buckets[replica->bucket_count++] =
+                bucket_of(param, end, finished_by(replica, p, last));
         end = param->offset;
+        last = p - 1;
     }
     add_lists(replica);
     add_tracked(replica);

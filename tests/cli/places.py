@@ -34,6 +34,22 @@ layers:
 """
 
 
+# Weights of two places, whose gradients come last, behind those that others send before: of
+# another bucket, for what is tracked or since there are so many.
+SHARED = """name: shared
+input: [28, 28, 1]
+layers:
+  - {device: front, batch_norm: }
+  - flatten
+  - {dense: {units: %d}}
+  - {name: hidden, dense: {units: 16, activation: relu}}
+  - {name: once, dense: {units: 16, activation: tanh}}
+  - {device: back, weights: once, dense: {units: 16, activation: tanh}}
+  - dense: {units: 10}
+  - softmax
+"""
+
+
 class Places(ProgramTest):
     OPTIONS = ['--data', 'synthetic:digits,count=1036', '--batch-size', '96', '--shards', '8',
                '--epochs', '100', '--set', 'optimizer=adam beta_1=0.8', '--set', 'ema=0.9']
@@ -88,6 +104,13 @@ class Places(ProgramTest):
             for place in 'auto', 'left=0,right=1':
                 self.assertEqual(self.bits(place, *options, '--device', '0*2', '--place',
                                            place, model='branches.yaml'), one, (place, more))
+
+    def test_shared_weights(self):
+        for units in 32, 512:
+            self.put('net.yaml', SHARED % units)
+            one, two = (self.bits(f'{name}{units}', '--steps', '6', '--device', device)
+                        for name, device in (('one', '0'), ('two', '0*2')))
+            self.assertEqual(two, one, units)
 
     def test_few_samples(self):
         """Images of few samples of a shard lie in plane tiles, and cross so."""
