@@ -112,6 +112,31 @@ class Places(ProgramTest):
                         for name, device in (('one', '0'), ('two', '0*2')))
             self.assertEqual(two, one, units)
 
+    def test_two_losses(self):
+        """Their sum is where nobody waits for it: on the side branch's device, or the other."""
+        rows = [f'{i % 7},{i % 5},{i % 3},{i % 11 / 10}' for i in range(40)]
+        self.put('rows.csv', '\n'.join(['a,b,kind,size', *rows, '']))
+        net = """name: two
+input: {x: [2]}
+layers:
+  - {name: stem, dense: {units: 4}, device: a}
+  - {name: size, from: stem, dense: {units: 1}, device: %s}
+  - {name: kind, from: stem, dense: {units: 3}, device: %s}
+  - {name: chance, from: kind, softmax: }
+output: {kind: chance, size: size}
+loss: {kind: cross_entropy, size: huber}
+"""
+        data = ('--data', 'csv:rows.csv,fields=x:a+b,label=kind:kind,size:size', '--batch-size',
+                '16', '--steps', '3', '--val', 'off')
+        found = set()
+        for run, devices, place in (('one', ('b', 'a'), ('--device', '0', '--place', 'off')),
+                                    ('side', ('b', 'a'), ('--device', '0*2')),
+                                    ('main', ('a', 'b'), ('--device', '0*2'))):
+            self.put('net.yaml', net % devices)
+            self.run_program('train', 'net.yaml', *data, *place, '--run', run)
+            found.add(self.sha256(run))
+        self.assertEqual(len(found), 1, found)
+
     def test_few_samples(self):
         """Images of few samples of a shard lie in plane tiles, and cross so."""
         few = '--fresh', '--steps', '9', '--batch-size', '28'

@@ -226,6 +226,49 @@ static enum lk_status put_by_words(struct lk_model *model, const char *words, in
     return put_words(model, words, devices, false, &named);
 }
 
+/* --- the sum of losses ---------------------------------------------------------------------
+ */
+
+/* The places that read what is made at `place`, or what comes from that; a bit each. */
+static uint32_t readers_of(const struct lk_graph *graph, int place)
+{
+    uint32_t reached = UINT32_C(1) << place, before = 0;
+    while (reached != before) {
+        before = reached;
+        for (int i = 0; i < graph->count; i++) {
+            const struct lk_node *node = graph->nodes[i];
+            for (int j = 0; j < node->inputs; j++)
+                if (node->input_nodes[j]->op &&
+                    reached >> lk_node_place(node->input_nodes[j]) & 1)
+                    reached |= UINT32_C(1) << lk_node_place(node);
+        }
+    }
+    return reached;
+}
+
+/* No entry stands for the sum of several losses, so nobody can say where it is computed: at the
+ * first of their places that none of the others waits for. */
+static void put_sum(struct lk_model *model)
+{
+    struct lk_node *sum = model->loss;
+    if (!sum || sum->place >= 0)
+        return;
+    for (int i = 0; i < sum->inputs; i++) {
+        const int place = lk_node_place(sum->input_nodes[i]);
+        bool is_last = true;
+        lk_node_set_place(sum, place);
+        const uint32_t readers = readers_of(model->graph, place);
+        for (int j = 0; j < sum->inputs; j++) {
+            const struct lk_node *loss = sum->input_nodes[j];
+            const int other = loss->op ? lk_node_place(loss) : place;
+            is_last &= other == place || !(readers >> other & 1);
+        }
+        if (is_last)
+            return;
+    }
+    lk_node_set_place(sum, -1);
+}
+
 /* --- all -----------------------------------------------------------------------------------
  */
 
@@ -266,5 +309,6 @@ enum lk_status lk_model_place(struct lk_model *model, const char *words, int dev
         return lk_group_choose(placing->config, placing->devices, devices, placing->in_flight,
                                placing->measured);
     LK_TRY(is_silent ? put_in_order(model, devices) : put_by_words(model, words, devices));
+    put_sum(model);
     return check_none_idle(model, devices);
 }
