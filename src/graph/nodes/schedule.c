@@ -97,10 +97,13 @@ static int only_reader(const struct lk_schedule *schedule, int i)
     return -1;
 }
 
-/* Whether everything but the first input of operation j is there when i runs. */
-static bool inputs_are_ready(const struct lk_schedule *schedule, int i, int j)
+/* Whether operation j can be part of i: it reads what i makes in its own shape, with no flatten
+ * or reshape between, and everything but its first input is there when i runs. */
+static bool can_absorb(const struct lk_schedule *schedule, int i, int j)
 {
     const struct lk_scheduled_op *next = &schedule->ops[j];
+    if (!lk_shape_equal(&next->shapes.x[0], &schedule->ops[i].shapes.y))
+        return false;
     for (int k = 1; k < next->shapes.inputs; k++)
         if (schedule->values[next->x[k]].producer >= i)
             return false;
@@ -123,7 +126,7 @@ static enum lk_status fuse(struct lk_schedule *schedule, int i)
     struct lk_scheduled_op *scheduled = &schedule->ops[i];
     int j;
     while (scheduled->op->absorb && (j = only_reader(schedule, i)) >= 0 &&
-           inputs_are_ready(schedule, i, j)) {
+           can_absorb(schedule, i, j)) {
         const struct lk_scheduled_op *next = &schedule->ops[j];
         char text[1024];
         if (!lk_options_print(next->op->options, next->options, true, text, sizeof text) ||
