@@ -3,10 +3,15 @@
  *   eltwise_forward   y = f(x)               -D SELECTED=FUNCTION_<name>: the row of f
  *   eltwise_backward  dx = dy * f'(x)        from kept: x or y, as the row reads
  *
- * Tensors: stored [rows][LANES]. Group id 0: `each` rows. Work-items: PARTS of a row.
+ * Tensors: stored [rows][LANES], `tile_rows` of each tile. Group id 0: `each` rows. Work-items:
+ * PARTS of a row. -D MASKED: dead lanes get 0, since f is not finite everywhere.
  */
 #include "lib/real.cl"
 #include "ops/eltwise_table.h"
+
+#if MASKED
+#include "lib/alive.cl"
+#endif
 
 #define ZERO ((V)0)
 #define ONE ((V)1)
@@ -103,13 +108,18 @@ INLINE V slope_of(V kept, real alpha, real beta)
 }
 
 KERNEL void eltwise_forward(__global const S *restrict x, __global S *restrict y, int rows,
-                            int each, real alpha, real beta GROUP_ARGS)
+                            int each, real alpha, real beta, int tile_rows, int samples,
+                            int shard_samples, int shard_tiles GROUP_ARGS)
 {
     const int first = GROUP_ID(0) * each, last = min(rows, first + each);
     for (int row = first; row < last; row++) {
         const size_t at = (size_t)row * PARTS + PART;
-        const V v = LOAD(x + at);
-        STORE(y + at, value_of(v, alpha, beta));
+        V v = value_of(LOAD(x + at), alpha, beta);
+#if MASKED
+        const V alive = alive_lanes(row / tile_rows, samples, shard_samples, shard_tiles);
+        v = alive > ZERO ? v : ZERO;
+#endif
+        STORE(y + at, v);
     }
 }
 

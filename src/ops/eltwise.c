@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "ops/eltwise_table.h"
+#include <stdio.h>
 #include <string.h>
 
 enum { NO_LOSS, BINARY_CROSS_ENTROPY };
@@ -47,11 +48,15 @@ static enum lk_status infer_function(struct lk_op_shapes *shapes, const char *na
     return LK_OK;
 }
 
-static enum lk_status prepare_function(struct lk_op_setup *setup, const char *definition)
+/* Where f is unbounded, an infinity of a dead lane times a gradient of 0 would be no number. */
+static enum lk_status prepare_function(struct lk_op_setup *setup, const char *definition,
+                                       bool is_unbounded)
 {
+    char text[64];
     if (setup->shapes.is_loss)
         return lk_loss_prepare(setup, loss_name);
-    return prepare_kernels(setup, "eltwise_forward", "eltwise_backward", definition);
+    snprintf(text, sizeof text, "%s -DMASKED=%d", definition, setup->training && is_unbounded);
+    return prepare_kernels(setup, "eltwise_forward", "eltwise_backward", text);
 }
 
 static enum lk_status forward_function(const struct lk_op_setup *setup,
@@ -62,9 +67,11 @@ static enum lk_status forward_function(const struct lk_op_setup *setup,
     if (setup->shapes.is_loss)
         return lk_loss_forward(setup, run, &o->loss);
     const struct lk_op_rows rows = lk_op_rows(setup);
+    const struct lk_tiling *t = &setup->tiling;
     return LK_ENQUEUE(state->forward, rows.grid, LK_BUF(run->x[0]), LK_BUF(run->y),
                       LK_INT(rows.count), LK_INT(rows.each), LK_REAL(o->alpha),
-                      LK_REAL(o->beta));
+                      LK_REAL(o->beta), LK_INT(lk_shape_count(&setup->shapes.y)),
+                      LK_INT(run->samples), LK_INT(t->shard_samples), LK_INT(t->shard_tiles));
 }
 
 static enum lk_status backward_function(const struct lk_op_setup *setup,
@@ -194,7 +201,7 @@ enum { LK_FUNCTIONS(IS) };
     }                                                                                          \
     static enum lk_status prepare_##name_(struct lk_op_setup *setup)                           \
     {                                                                                          \
-        return prepare_function(setup, "-DSELECTED=FUNCTION_" #name_);                         \
+        return prepare_function(setup, "-DSELECTED=FUNCTION_" #name_, IS_##name_ == IS_exp);   \
     }                                                                                          \
     const struct lk_op lk_op_##name_ = {                                                       \
         .name = #name_,                                                                        \

@@ -118,6 +118,25 @@ class Values(ComputeTest):
             self.compute('--input', 'x.npy', *TAPS, output=kind[1:])
             self.assert_small(numbers, kind[1:])
 
+    def test_pools_of_another_shape(self):
+        """What reads an image in another shape is no part of what makes it."""
+        for shape in '[2, 2, 16]', '[2, 8, 4]', '[8, 2, 4]':
+            self.put('net.yaml', f"""name: net
+input: {{shape: [4, 4, 3], type: uint8}}
+layers:
+  - {{name: made, conv2d: {{filters: 4, kernel: 3, padding: same}}}}
+  - {{name: other, reshape: {{shape: {shape}}}}}
+  - {{name: pool, max_pool: {{size: 2}}}}
+output: pool
+""")
+            npy.write(self.path('i.npy'), '|u1', (3, 4, 4, 3), PIXELS[:144])
+            pools = []
+            for taps in [], ['--tap', 'made']:
+                self.compute('--input', 'i.npy', '--force', *taps, model='net.yaml')
+                pools.append(self.value('pool'))
+            self.assertEqual(pools[0][0], pools[1][0])
+            self.assert_close(pools[0][1], pools[1][1])
+
     def test_inputs_of_numbers_have_their_scale(self):
         self.put('two.yaml', 'input: {a: {shape: [3], scale: 2, shift: 1}, b: [3]}\nlayers:\n'
                  '- {name: sum, from: [a, b], add: }\n')

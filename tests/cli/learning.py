@@ -56,6 +56,44 @@ class BatchSizes(ProgramTest):
     def test_511(self):
         self.check_learning(511, 1200, 12, '--lr', '0.01')  # the last batch has 178
 
+    def test_unbounded_functions(self):
+        """Where a lane has no sample x is 0, whatever a function makes of that."""
+        rows = [f'{-1 - i % 7 / 100},{-1 + i % 5 / 100},{i % 3}' for i in range(20)]
+        self.put('rows.csv', '\n'.join(['a,b,size', *rows, '']))
+        for name, norm in ('plain', ''), ('norm', '- batch_norm'):
+            self.put('net.yaml', f"""name: net
+input: {{x: [2]}}
+layers:
+  - {{name: steep, rescale: {{scale: 100, shift: 100}}}}
+  - exp
+  {norm}
+  - {{name: size, dense: {{units: 1}}}}
+output: size
+loss: huber
+""")
+            self.run_program('train', 'net.yaml', '--data', 'csv:rows.csv,fields=x:a+b,'
+                             'label=size:size', '--batch-size', '16', '--steps', '5', '--run',
+                             name, '--val', 'off', '--lr', '0.001')
+            for event in self.events(name, 'step'):
+                self.assertLess(event['loss'], 100)
+
+    def test_losses_behind_another_shape(self):
+        """A loss that reads what a function makes in another shape is no part of it."""
+        rows = [f'{i % 7},{i % 5},{i % 4}' for i in range(20)]
+        self.put('rows.csv', '\n'.join(['a,b,kind', *rows, '']))
+        self.put('net.yaml', """name: net
+input: {x: [2]}
+layers:
+  - dense: {units: 4}
+  - reshape: {shape: [2, 2]}
+  - softmax
+  - {name: kind, flatten: }
+output: kind
+loss: cross_entropy
+""")
+        self.run_program('train', 'net.yaml', '--data', 'csv:rows.csv,fields=x:a+b,'
+                         'label=kind:kind', '--steps', '2', '--run', 'run', '--val', 'off')
+
     def test_missing_samples(self):
         """What a batch has no samples for weighs nothing: the same samples, the same losses."""
         for count in 1, 17, 65:
