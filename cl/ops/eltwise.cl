@@ -112,11 +112,16 @@ KERNEL void eltwise_forward(__global const S *restrict x, __global S *restrict y
                             int shard_samples, int shard_tiles GROUP_ARGS)
 {
     const int first = GROUP_ID(0) * each, last = min(rows, first + each);
+#if MASKED
+    int tile = first / tile_rows;
+    V alive = alive_lanes(tile, samples, shard_samples, shard_tiles);
+#endif
     for (int row = first; row < last; row++) {
         const size_t at = (size_t)row * PARTS + PART;
         V v = value_of(LOAD(x + at), alpha, beta);
 #if MASKED
-        const V alive = alive_lanes(row / tile_rows, samples, shard_samples, shard_tiles);
+        if (row == (tile + 1) * tile_rows)
+            alive = alive_lanes(++tile, samples, shard_samples, shard_tiles);
         v = alive > ZERO ? v : ZERO;
 #endif
         STORE(y + at, v);
