@@ -121,6 +121,26 @@ class Compares(RunTest):
                   make.constant('s', [1, 1400, 1400]))
         self.compare()
 
+    def test_resizing_as_the_writer_does(self):
+        """By scales that make no whole length PyTorch computes otherwise than ONNX has it."""
+        near = ('coordinate_transformation_mode', 'asymmetric'), ('nearest_mode', 'floor')
+        corners = ('coordinate_transformation_mode', 'align_corners'), ('mode', 'linear')
+        for writer, places, scale, length, wanted in (
+                ('pytorch', corners, 1.5, 9, [i * 8 / 12 for i in range(13)]),
+                ('another', corners, 1.5, 9, [i * 8 / 12.5 for i in range(13)]),
+                ('pytorch', near, 0.3, 20, [0, 3, 6, 10, 13, 16]),
+                ('another', near, 0.3, 20, [0, 3, 6, 9, 13, 16])):
+            said = [make.message((1, name), (20, 3), (4, text)) for name, text in places]
+            resize = (make.node('Resize', ['x', '', 's'], ['y']) +
+                      b''.join(make.message((5, s)) for s in said))
+            scales = (5, make.message((1, 2), (2, 1), (8, 's'),
+                                      (9, struct.pack('<2f', 1, scale))))
+            self.case([resize], [([1, length], list(range(length)))],
+                      [([1, len(wanted)], wanted)], scales)
+            with open(self.path('m.onnx'), 'ab') as file:
+                file.write(make.message((2, writer)))
+            self.compare()
+
     def test_files_that_lie(self):
         node = make.node('Relu', ['x'], ['y'])
         self.case([node], [([2], [1, 2])], [([2], [1, 2])])

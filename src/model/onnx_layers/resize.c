@@ -18,18 +18,23 @@ struct sizes {
     const char *places, *rounding;
     double a, outside;      /* of cubic; what stands outside */
     bool excludes, smooths; /* exclude_outside, antialias */
+    bool is_torch;          /* the file is PyTorch's, and means what that computes */
     double scale, roi[2];
     int64_t in, out;
 };
 
-/* Where pixel `to` of the result lies in the image. */
+/* Where pixel `to` of the result lies in the image. ONNX counts in lengths that need not be
+ * whole, as its tests do. PyTorch's exporter writes scales as well, but PyTorch aligns corners
+ * by whole lengths, and finds the nearest pixel in float32.
+ * source: github.com/onnx/onnx/issues/2462; PyTorch, aten/src/ATen/native/UpSample.h */
 static double find_place(const struct sizes *s, int64_t to)
 {
     const double x = (double)to, in = (double)s->in, out = s->scale * in;
     if (strcmp(s->places, "align_corners") == 0)
-        return s->out == 1 ? 0 : x * (in - 1) / (out - 1);
+        return s->out == 1 ? 0 : x * (in - 1) / ((s->is_torch ? (double)s->out : out) - 1);
     if (strcmp(s->places, "asymmetric") == 0)
-        return x / s->scale;
+        return s->is_torch && s->how == NEAREST ? (float)x * (float)(1 / s->scale)
+                                                : x / s->scale;
     if (strcmp(s->places, "tf_crop_and_resize") == 0)
         return s->roi[0] * (in - 1) +
                (s->out == 1 ? (s->roi[1] - s->roi[0]) * (in - 1) / 2
@@ -157,6 +162,7 @@ static enum lk_status read_how(draft *d, struct sizes *s)
     LK_TRY(lk_onnx_say_integer(d, "antialias", 0, &smooths));
     s->a = lk_whole_say(d, "cubic_coeff_a", -0.75);
     s->outside = lk_whole_say(d, "extrapolation_value", 0);
+    s->is_torch = strcmp(d->file->producer, "pytorch") == 0;
     s->excludes = excludes != 0;
     s->smooths = smooths != 0;
     for (int i = 0; i < 3; i++)
