@@ -126,6 +126,21 @@ class Computes(OnnxTest):
         self.assertEqual(text.count('matmul: {'), 2)
         self.assertGreaterEqual(text.count('dense: {'), 3)
 
+    def test_weights_of_whole_arrays(self):
+        """A layer's weights are trained however it is computed, other constants are not."""
+        floats = [(5, message(*((1, d) for d in dims), (2, 1), (8, name),
+                              (9, struct.pack(f'<{len(values)}f', *values))))
+                  for name, dims, values in (('w', (2, 1, 2), [1, 2, 3, 4]),
+                                             ('b', (2,), [5, 6]), ('t', (2, 2), [0, 1, 2, 3]))]
+        self.put('m.onnx', model([node('Unsqueeze', ['x', 'a'], ['u']),
+                                  node('Conv', ['u', 'w', 'b'], ['v']),
+                                  node('Mul', ['v', 't'], ['y'])], constant('a', [1]), *floats,
+                                 inputs=[port('x', 0, 3)]))
+        self.run_program('import', 'm.onnx', '-o', 'm')
+        with open(self.path('m/model.yaml')) as file:
+            entries = re.findall(r'constant: {count: (\d)}(.*)}', file.read())
+        self.assertEqual(entries, [('4', ''), ('2', ''), ('4', ', trainable: false')])
+
     def rows(self, nodes, batch, expected, *constants):
         """Imports a model of rows of three, and computes it on two of them."""
         self.put('m.onnx', model(nodes, *constants, inputs=[port('x', batch, 3)]))

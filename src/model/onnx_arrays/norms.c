@@ -169,7 +169,7 @@ static enum lk_status hardmax(draft *d)
 static enum lk_status optional(draft *d, int index, value *x, bool *found)
 {
     *found = lk_whole_has(d, index);
-    return *found ? lk_whole_input(d, index, x) : LK_OK;
+    return *found ? lk_whole_weight(d, index, x) : LK_OK;
 }
 
 /* Training mode also gives the moving averages. */
@@ -187,7 +187,7 @@ static enum lk_status batch_norm(draft *d)
     for (int i = 0; i < x.rank; i++)
         dim[i] = i == 1 ? x.dim[1] : 1;
     for (int i = 0; i < 4; i++) {
-        LK_TRY(lk_whole_input(d, 1 + i, &p[i]));
+        LK_TRY(i < 2 ? lk_whole_weight(d, 1 + i, &p[i]) : lk_whole_input(d, 1 + i, &p[i]));
         LK_TRY(lk_whole_reshape(d, &p[i], x.rank, dim));
     }
     mean = p[2];
@@ -255,8 +255,8 @@ static enum lk_status instance_norm(draft *d)
 {
     value x, scale, shift;
     LK_TRY(lk_whole_input(d, 0, &x));
-    LK_TRY(lk_whole_input(d, 1, &scale));
-    LK_TRY(lk_whole_input(d, 2, &shift));
+    LK_TRY(lk_whole_weight(d, 1, &scale));
+    LK_TRY(lk_whole_weight(d, 2, &shift));
     if (x.rank < 3)
         return lk_onnx_fail(d, "[n, c, ...] is expected");
     LK_TRY(lk_whole_normalize(d, &x, ((1u << x.rank) - 1) & ~3u,
@@ -273,7 +273,7 @@ static enum lk_status group_norm(draft *d)
     LK_TRY(lk_whole_input(d, 0, &x));
     LK_TRY(lk_onnx_say_integer(d, "num_groups", 1, &groups));
     for (int i = 0; i < 2; i++)
-        LK_TRY(lk_whole_input(d, 1 + i, &p[i]));
+        LK_TRY(lk_whole_weight(d, 1 + i, &p[i]));
     if (x.rank < 2 || groups < 1 || x.dim[1] % groups)
         return lk_onnx_fail(d, "%lld groups of channels", (long long)groups);
     const int64_t shape[] = {x.dim[0], groups,

@@ -44,7 +44,8 @@ static enum lk_status check_numbers(const draft *d, const struct lk_onnx_tensor 
     return LK_OK;
 }
 
-enum lk_status lk_whole_constant(draft *d, const struct lk_onnx_tensor *tensor, value *made)
+static enum lk_status add_constant(draft *d, const struct lk_onnx_tensor *tensor,
+                                   bool is_trained, value *made)
 {
     struct lk_onnx_tensor flat = *tensor;
     const char *options;
@@ -56,10 +57,16 @@ enum lk_status lk_whole_constant(draft *d, const struct lk_onnx_tensor *tensor, 
     flat.rank = 1;
     flat.dim[0] = flat.count;
     LK_TRY(lk_onnx_text(d, &options, "count=%lld", (long long)flat.count));
-    LK_TRY(lk_onnx_add_frozen(d, "constant", options, d->anchor, made));
+    LK_TRY(is_trained ? lk_onnx_add(d, "constant", options, 1, d->anchor, made)
+                      : lk_onnx_add_frozen(d, "constant", options, d->anchor, made));
     LK_TRY(lk_onnx_set(d, made, "value", &flat, true, 1));
     made->type = tensor->type;
     return lk_whole_reshape(d, made, tensor->rank, tensor->dim);
+}
+
+enum lk_status lk_whole_constant(draft *d, const struct lk_onnx_tensor *tensor, value *made)
+{
+    return add_constant(d, tensor, false, made);
 }
 
 enum lk_status lk_whole_numbers(draft *d, const float *numbers, int rank, const int64_t *dim,
@@ -86,15 +93,25 @@ bool lk_whole_has(const draft *d, int index)
     return lk_onnx_input(d, index) != NULL;
 }
 
-enum lk_status lk_whole_input(draft *d, int index, value *x)
+static enum lk_status take_input(draft *d, int index, bool is_trained, value *x)
 {
     const value *found = lk_onnx_input(d, index);
     if (!found)
         return lk_onnx_fail(d, "its input %d is left out", index);
     if (found->constant)
-        return lk_whole_constant(d, found->constant, x);
+        return add_constant(d, found->constant, is_trained, x);
     *x = *found;
     return LK_OK;
+}
+
+enum lk_status lk_whole_input(draft *d, int index, value *x)
+{
+    return take_input(d, index, false, x);
+}
+
+enum lk_status lk_whole_weight(draft *d, int index, value *x)
+{
+    return take_input(d, index, true, x);
 }
 
 double lk_whole_say(const draft *d, const char *name, double standard)

@@ -20,6 +20,9 @@ void lk_whole_strides(int rank, const int64_t *dim, int64_t *stride);
 
 /* Input `index` of the node at work as a value of the graph, which constants become. */
 LK_MUST_CHECK enum lk_status lk_whole_input(draft *d, int index, value *x);
+
+/* The same of an input that is a layer's parameter: a constant is trained. */
+LK_MUST_CHECK enum lk_status lk_whole_weight(draft *d, int index, value *x);
 bool lk_whole_has(const draft *d, int index); /* whether it is there */
 LK_MUST_CHECK enum lk_status lk_whole_constant(draft *d, const struct lk_onnx_tensor *tensor,
                                                value *made);

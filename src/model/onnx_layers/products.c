@@ -31,7 +31,7 @@ static enum lk_status gemm(draft *d)
         return lk_onnx_convert_batch(d, &done);
     const double alpha = lk_whole_say(d, "alpha", 1), beta = lk_whole_say(d, "beta", 1);
     LK_TRY(lk_whole_input(d, 0, &a));
-    LK_TRY(lk_whole_input(d, 1, &b));
+    LK_TRY(lk_whole_weight(d, 1, &b));
     LK_TRY(lk_onnx_say_integer(d, "transA", 0, &turns_a));
     LK_TRY(lk_onnx_say_integer(d, "transB", 0, &turns_b));
     if (a.rank != 2 || b.rank != 2)
@@ -44,7 +44,7 @@ static enum lk_status gemm(draft *d)
     if (alpha != 1)
         LK_TRY(lk_whole_with(d, "product", &a, alpha, &a));
     if (lk_whole_has(d, 2)) {
-        LK_TRY(lk_whole_input(d, 2, &c));
+        LK_TRY(lk_whole_weight(d, 2, &c));
         if (beta != 1)
             LK_TRY(lk_whole_with(d, "product", &c, beta, &c));
         LK_TRY(lk_whole_two(d, "sum", &a, &c, &a));
@@ -57,7 +57,7 @@ static enum lk_status mat_mul(draft *d)
 {
     value a, b;
     LK_TRY(lk_whole_input(d, 0, &a));
-    LK_TRY(lk_whole_input(d, 1, &b));
+    LK_TRY(lk_whole_weight(d, 1, &b));
     if (a.rank < 1 || b.rank < 1)
         return lk_onnx_fail(d, "matrices or vectors are expected");
     const bool is_row = a.rank == 1, is_column = b.rank == 1;

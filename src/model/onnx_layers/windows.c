@@ -173,7 +173,7 @@ static enum lk_status multiply(draft *d, const struct windows *w, const value *x
     LK_TRY(lk_whole_reshape(d, made, w->axes + 2, dim));
     if (!lk_whole_has(d, 2))
         return LK_OK;
-    LK_TRY(lk_whole_input(d, 2, &bias));
+    LK_TRY(lk_whole_weight(d, 2, &bias));
     return lk_whole_scale(d, made, 1, NULL, &bias, made);
 }
 
@@ -181,7 +181,7 @@ static enum lk_status open_kernel(draft *d, const value *x, value *kernel, struc
 {
     int64_t said[MOST];
     *w = (struct windows){0};
-    LK_TRY(lk_whole_input(d, 1, kernel));
+    LK_TRY(lk_whole_weight(d, 1, kernel));
     if (x->rank < 3 || kernel->rank != x->rank)
         return lk_onnx_fail(d, "a kernel of as many axes as the image is expected");
     for (int i = 0; i < x->rank - 2; i++)
