@@ -24,7 +24,8 @@ layers:
   - {name: s2, dense: {units: 8, activation: sigmoid}}
   - {name: m1, from: [p2, s2], multiply: }
   - {name: c3, from: p2, conv2d: {filters: 8, kernel: 1, padding: valid}}
-  - {name: a1, from: [m1, c3, p2, s2], add: {activation: leaky_relu}}
+  - {name: a0, from: [p2, s2], add: {relu: true}}
+  - {name: a1, from: [m1, c3, a0, s2], add: {activation: leaky_relu}}
   - {name: v1, average_pool: {size: 2, stride: 1, padding: 1, count_padding: true}}
   - {name: v2, average_pool: {size: 3, stride: 2, padding: same}}
   - {name: u1, upsample: {size: 2, interpolation: bilinear}}
@@ -58,19 +59,20 @@ def functions():
     text += '  - {name: top, from: d1, clipped_relu: {max: 0.5}}\n'
     text += '  - {name: line, from: d2, rescale: {scale: 0.5, shift: -0.25}}\n'
     text += '  - {name: norm, from: d3, layer_norm: {center: false}}\n'
+    text += '  - {name: gate, from: [d4, d5], add: {relu: true}}\n'
     text += '  - {name: a, from: [f0, f1, f2, f3, f4, f5, f6, f7], concat: {axis: c}}\n'
     text += '  - {name: b, from: [f8, f9, f10, f11, f12, f13, f14, f15], concat: {axis: c}}\n'
-    text += '  - {name: c, from: [low, top, line, norm], concat: {axis: c}}\n'
+    text += '  - {name: c, from: [low, top, line, norm, gate], concat: {axis: c}}\n'
     text += '  - {name: all, from: [a, b, c], concat: {axis: c}}\n'
     return text + '  - {dense: {units: 10}}\n  - softmax\n'
 
 
 @unittest.skipUnless(os.environ.get('LOCKSTEP_ONNX') == 'yes', 'built without protobuf-c')
 class ExportTest(ProgramTest):
-    def train(self, text):
+    def train(self, text, *options):
         self.put('m.yaml', text)
         self.run_program('train', 'm.yaml', '--data', DATA, '--batch-size', '16', '--steps',
-                         '2', '--run', 'run', '--no-progress', timeout=600)
+                         '2', '--run', 'run', '--no-progress', *options, timeout=600)
         numbers = random.Random(5)
         npy.write(self.path('x.npy'), '<f4', [3, 28, 28, 1],
                   [numbers.gauss(0, 1) for _ in range(3 * 784)])
@@ -119,6 +121,10 @@ class Exports(ExportTest):
                    '  - flatten\n  - {dense: {units: 10}}\n  - softmax\n')
         export = 'export', 'run', '-o', 'm.onnx'
         self.refused(3, ["'local_response_norm_1'", "an even 'size'"], *export)
+        self.train('input: [28, 28, 1]\nlayers:\n  - {reshape: {shape: [28, 28]}}\n'
+                   '  - {local_response_norm: {size: 3}}\n  - flatten\n'
+                   '  - {dense: {units: 10}}\n  - softmax\n', '--fresh')
+        self.refused(3, ["'local_response_norm_1'", 'of sequences'], *export)
         self.refused(2, "'--batch' needs", *export, '--batch', '-1')
         self.refused(2, "'--opset' needs", *export, '--opset', 'new')
         self.refused(2, 'expected 13 to 28', *export, '--opset', '7')

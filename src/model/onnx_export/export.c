@@ -31,7 +31,9 @@ static enum lk_status put_operation(struct lk_onnx_export *e, const char *const 
     for (int t = 0; t < LK_COUNT(tables); t++)
         for (const struct lk_onnx_pairing *p = tables[t]; p->op; p++)
             if (strcmp(p->op, e->node->op->name) == 0)
-                return p->emit(e, x, y);
+                return e->node->shapes.is_loss
+                           ? lk_onnx_export_fail(e, "a loss in a layer is not exported")
+                           : p->emit(e, x, y);
     return lk_onnx_export_fail(e, "this operation is not exported");
 }
 
@@ -55,7 +57,8 @@ static enum lk_status put_node(struct lk_onnx_export *e, const char **names)
     const char *y = e->node->name;
     if (!e->node->op)
         return lk_onnx_emit_input(e, &names[e->node->index]);
-    const bool is_gated = lk_onnx_option_is(e, "activation", "relu");
+    const bool is_gated = lk_onnx_option_is(e, "activation", "relu") ||
+                          lk_onnx_option_is(e, "relu", "true"); /* add's */
     for (int i = 0; i < e->node->inputs; i++)
         x[i] = names[e->node->input_nodes[i]->index];
     names[e->node->index] = y;

@@ -224,6 +224,9 @@ static enum lk_status response_norm(struct lk_onnx_export *e, const char *const 
     lk_onnx_option_integers(e, "size", 1, &size);
     if (size % 2 == 0)
         return lk_onnx_export_fail(e, "an even 'size' means other channels in ONNX");
+    if (e->node->shapes.x[0].rank == 2)
+        return lk_onnx_export_fail(e, "of sequences it is not exported: ONNX would take time "
+                                      "steps for channels");
     LK_TRY(lk_onnx_emit_node(e, "LRN", y, 1, x));
     lk_onnx_emit_integer(e, "size", size);
     lk_onnx_emit_real(e, "alpha", lk_onnx_option_real(e, "alpha"));
