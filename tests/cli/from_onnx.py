@@ -205,6 +205,28 @@ class Computes(OnnxTest):
             self.refuse("node 'node_Gather' (Gather)", model(
                 column, constant('places', places, [2, 3]), inputs=[port('x', 2, 3)]))
 
+    def test_tokens_that_are_clipped(self):
+        """As PyTorch's clamp writes it; where a row would be another one it is refused."""
+        tokens = message((1, 't'), (2, message((1, message((1, 7), (2, message(
+            (1, message((2, 'n'))), (1, message((1, 3))))))))))
+        table = (5, message((1, 4), (1, 2), (2, 1), (8, 'table'),
+                            (9, struct.pack('<8f', *range(8)))))
+        bounds = [table, constant('low', [0], []), constant('high', [3], []),
+                  constant('near', [2], [])]
+        rows = node('Gather', ['table', 'safe'], ['y'])
+        npy.write(self.path('t.npy'), '<i4', [2, 3], [0, 3, 1, 2, 9, -4])
+        for inputs in ['t', 'low', 'high'], ['t', '', 'high'], ['t', 'low']:
+            self.put('m.onnx', model([node('Clip', inputs, ['safe']), rows], *bounds,
+                                     inputs=[tokens]))
+            self.run_program('import', 'm.onnx', '-o', 'net', '--force')
+            self.run_program('run', 'net', '--input', 't=t.npy', '--output', 'values',
+                             '--force')
+            shape, numbers = npy.read(self.path('values/' + os.listdir(self.path('values'))[0]))
+            self.assertEqual(shape, (2, 3, 2))
+            self.assertEqual(numbers, [0, 1, 6, 7, 2, 3, 4, 5, 0, 0, 0, 0])
+        self.refuse('rows of a constant table for tokens', model(
+            [node('Clip', ['t', 'low', 'near'], ['safe']), rows], *bounds, inputs=[tokens]))
+
     def test_sequences_backwards(self):
         """As TensorFlow's converter turns the time steps of a second direction."""
         turned = [node('Transpose', ['x'], ['steps'], ('perm', [1, 0])),

@@ -220,5 +220,65 @@ class Steps(ProgramTest):
             self.assertLess(max(abs(a - b) for a, b in zip(ours, theirs)), 1e-4, preset)
 
 
+WORDS_OF_TEXTS = ['red', 'blue', 'green', 'sky', 'tree', 'ant']
+RECURRENT = ['width=12', 'units=9']
+TEXTS = {'text-cnn': ['width=12', 'filters=7'], 'text-lstm': RECURRENT,
+         'text-gru': RECURRENT, 'text-bilstm': RECURRENT, 'two-branch-text': RECURRENT,
+         'transformer-encoder': ['width=16', 'heads=2', 'blocks=2', 'wide=24'],
+         'gpt-small': ['width=16', 'heads=2', 'blocks=2', 'length=40']}
+
+
+@unittest.skipUnless(os.environ.get('LOCKSTEP_ONNX') == 'yes', 'built without protobuf-c')
+class Texts(ProgramTest):
+    """The zoo's models of texts are read again, for arrays and as models."""
+
+    def train(self, model):
+        chance = random.Random(3)
+        texts = [' '.join(chance.choices(WORDS_OF_TEXTS, k=1 + i % 30)) for i in range(90)]
+        self.put('texts.txt', ''.join(f'{"abcdef"[i % 6]}\t{text}\n'
+                                      for i, text in enumerate(texts)))
+        self.put('book.txt', ' '.join(texts))
+        data = {'gpt-small': 'text:book.txt,unit=char,val=0.1',
+                'two-branch-text': 'text:texts.txt,unit=word,val=0.2,pairs=40'}
+        sizes = [word for size in TEXTS[model] for word in ('--set', size)]
+        self.run_program('train', model, '--data',
+                         data.get(model, 'text:texts.txt,unit=word,val=0.2'), '--batch-size',
+                         '16', '--steps', '2', '--lr', '0.01', '--run', 'run', '--fresh',
+                         '--no-progress', *sizes, timeout=900)
+
+    def draw(self, model):
+        """Tokens, some of which have no row, and lengths, some of which are none."""
+        chance = random.Random(7)
+        steps = {'transformer-encoder': 128, 'gpt-small': 40}.get(model, 64)
+        given = []
+        for name in ['a', 'b'] if model == 'two-branch-text' else ['tokens']:
+            npy.write(self.path(name + '.npy'), '<i4', [8, steps],
+                      [chance.randrange(-1, 9) for _ in range(8 * steps)])
+            npy.write(self.path(name + '_length.npy'), '<i4', [8],
+                      [0, steps, steps + 5, -2] + [chance.randrange(1, steps) for _ in '1234'])
+            for file in name, name + '_length':
+                given += ['--input', f'{file}={file}.npy']
+        return given
+
+    def values(self, model, given, values):
+        self.run_program('run', model, *given, '--output', values, '--force', timeout=900)
+        files = os.listdir(self.path(values))
+        self.assertEqual(len(files), 1, files)
+        return npy.read(self.path(os.path.join(values, files[0])))
+
+    def test_zoo(self):
+        for model in TEXTS:
+            self.train(model)
+            given = self.draw(model)
+            shape, expected = self.values('run', given, model)
+            self.run_program('export', 'run', '-o', 'm.onnx')
+            self.run_program('import', 'm.onnx', '-o', 'net', '--force')
+            for way in 'm.onnx', 'net':
+                other, found = self.values(way, given, f'{model}_{way}')
+                self.assertEqual(other, shape, (model, way))
+                self.assertLess(max(abs(a - b) for a, b in zip(found, expected)), 1e-5,
+                                (model, way))
+
+
 if __name__ == '__main__':
     program.main()

@@ -125,6 +125,13 @@ static double greater(double a, double b, double c)
     return a > b;
 }
 
+/* An upper bound below the lower one counts. */
+static double between(double a, double b, double c)
+{
+    const double above = a < b ? b : a;
+    return above > c ? c : above;
+}
+
 static double where(double a, double b, double c)
 {
     return a != 0 ? b : c;
@@ -219,6 +226,7 @@ static const struct row {
     {"Less", less, 2, TRUTH, false, NULL},
     {"Greater", greater, 2, TRUTH, false, NULL},
     {"Where", where, 3, OF_SECOND, true, NULL},
+    {"Clip", between, 3, OF_FIRST, true, NULL},
     {"Neg", negate, 1, OF_FIRST, false, NULL},
     {"Floor", round_down, 1, OF_FIRST, false, NULL},
     {"Ceil", round_up, 1, OF_FIRST, false, NULL},
@@ -390,17 +398,48 @@ enum lk_status lk_onnx_fold_range(struct lk_onnx_draft *draft,
     return lk_onnx_give_constant(draft, made);
 }
 
+/* Bounds that a Clip leaves out. */
+static enum lk_status add_bounds(struct lk_onnx_draft *draft,
+                                 const struct lk_onnx_tensor *x[MOST_OPERANDS])
+{
+    for (int i = 1; i < MOST_OPERANDS; i++) {
+        struct lk_onnx_tensor *bound;
+        if (x[i])
+            continue;
+        LK_TRY(lk_onnx_new_tensor(draft, LK_ONNX_DOUBLE, 0, NULL, &bound));
+        lk_onnx_put_real(bound, 0, i == 1 ? -INFINITY : INFINITY);
+        x[i] = bound;
+    }
+    return LK_OK;
+}
+
+/* *count -1: more than MOST_OPERANDS, or some of them left out. */
+static enum lk_status read_operands(struct lk_onnx_draft *draft,
+                                    const struct lk_onnx_tensor *x[MOST_OPERANDS], int *count)
+{
+    const int given = draft->node->input_count;
+    int found = 0;
+    for (int i = 0; i < MOST_OPERANDS && i < given; i++)
+        if (lk_onnx_input(draft, i)) {
+            x[i] = lk_onnx_input(draft, i)->constant;
+            found++;
+        }
+    *count = found == given ? given : -1;
+    if (strcmp(draft->node->op, "Clip") != 0 || !x[0] || !lk_onnx_is_whole(x[0]->type))
+        return LK_OK;
+    *count = MOST_OPERANDS;
+    return add_bounds(draft, x);
+}
+
 enum lk_status lk_onnx_fold_numbers(struct lk_onnx_draft *draft, bool *done)
 {
     const struct lk_onnx_tensor *x[MOST_OPERANDS] = {NULL};
-    int count = 0;
+    int count;
     const bool is_range = strcmp(draft->node->op, "Range") == 0;
     *done = false;
-    for (; count < MOST_OPERANDS && lk_onnx_input(draft, count); count++)
-        x[count] = lk_onnx_input(draft, count)->constant;
+    LK_TRY(read_operands(draft, x, &count));
     for (int i = 0; i < LK_COUNT(rows); i++)
         if (strcmp(rows[i].op, draft->node->op) == 0 && count == rows[i].operands &&
-            draft->node->input_count == count &&
             !(rows[i].function == modulo && lk_onnx_find_attribute(draft->node, "fmod"))) {
             *done = true;
             return compute(draft, &rows[i], x);

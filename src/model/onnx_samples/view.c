@@ -24,12 +24,19 @@ int64_t lk_samples_share(const draft *d, const value *x)
 
 /* --- tokens ------------------------------------------------------------------------------ */
 
-/* Rows of the table that tokens of an input are looked up in, if there are. */
+/* Rows of the table that tokens of an input are looked up in, or as many as a length needs, if
+ * it is one. */
 static int64_t find_rows(const draft *d, const value *tokens)
 {
+    enum { LONGEST = 1 << 16 };
     int64_t rows = 0;
     for (int n = 0; n < d->file->node_count; n++) {
         const struct lk_onnx_node *node = &d->file->nodes[n];
+        const value *length = node->input_count > 4 ? lk_onnx_find(d, node->inputs[4]) : NULL;
+        if (length && length->node == tokens->node && rows < LONGEST &&
+            (strcmp(node->op, "LSTM") == 0 || strcmp(node->op, "GRU") == 0 ||
+             strcmp(node->op, "RNN") == 0))
+            rows = LONGEST;
         if (strcmp(node->op, "Gather") != 0 || node->input_count != 2)
             continue;
         const value *table = lk_onnx_find(d, node->inputs[0]);
