@@ -141,6 +141,43 @@ class Compares(RunTest):
                 file.write(make.message((2, writer)))
             self.compare()
 
+    def convolve(self, shape, filters, more, wanted, *constants):
+        """A convolution 3 x 3 of an open batch, and what nodes behind it make of its output c;
+        wanted(c): what that should be."""
+        import numpy
+        os.makedirs(self.path('data'), exist_ok=True)
+        draw = numpy.random.default_rng(3)
+        x = draw.normal(size=shape).astype('float32')
+        w = draw.normal(size=(filters, shape[1], 3, 3)).astype('float32')
+        c = sum(numpy.einsum('fc,nchw->nfhw', w[:, :, i, j],
+                             x[:, :, i:shape[2] - 2 + i, j:shape[3] - 2 + j])
+                for i in range(3) for j in range(3))
+        kernel = (5, make.message(*((1, d) for d in w.shape), (2, 1), (8, 'w'),
+                                  (9, w.tobytes())))
+        self.put('m.onnx', make.model([make.node('Conv', ['x', 'w'], ['c'])] + more, kernel,
+                                      *constants,
+                                      inputs=[make.port('x', 0, *shape[1:])]))
+        for name, array in ('input', x), ('output', wanted(c)):
+            self.put(f'data/{name}_0.pb', make.message(
+                *((1, d) for d in array.shape), (2, 1),
+                (9, array.astype('<f4').tobytes())))
+
+    def test_convolutions_of_a_batch(self):
+        """All windows of all samples in a table are more than any array may have."""
+        import numpy
+        self.convolve([8, 16, 130, 130], 4, [make.node('Relu', ['c'], ['y'])],
+                      lambda c: numpy.maximum(c, 0))
+        self.compare()
+        self.compare('--batch-size', '3')
+        self.convolve([3, 2, 9, 9], 4, [make.node('ReduceSum', ['c', 'a'], ['s']),
+                                        make.node('Sub', ['c', 's'], ['y'])],
+                      lambda c: c - c.sum(0, keepdims=True), make.constant('a', [0]))
+        self.compare()
+        self.convolve([2, 512, 66, 66], 4, [make.node('ReduceSum', ['c', 'a'], ['s']),
+                                            make.node('Sub', ['c', 's'], ['y'])],
+                      lambda c: c - c.sum(0, keepdims=True), make.constant('a', [0]))
+        self.refused(3, 'of fewer samples at a time', 'run', 'm.onnx', '--compare', 'data')
+
     def test_files_that_lie(self):
         node = make.node('Relu', ['x'], ['y'])
         self.case([node], [([2], [1, 2])], [([2], [1, 2])])

@@ -14,6 +14,8 @@ struct lk_onnx_arrays {
     struct lk_imported made;
     struct lk_onnx_array *inputs, *outputs; /* [of the file] */
     int input_count, output_count;
+    int64_t samples;
+    struct lk_onnx_tensor *first; /* [of what is given], of the first sample */
 };
 
 /* --- inputs ------------------------------------------------------------------------------ */
@@ -159,8 +161,11 @@ static enum lk_status take_outputs(struct lk_onnx_arrays *a)
         memcpy(output->dim, found->constant ? found->constant->dim : found->dim,
                sizeof output->dim);
         output->type = found->constant ? found->constant->type : found->type;
+        if (a->samples > 1 && (found->constant || output->rank < 1 || output->dim[0] != 1))
+            return lk_onnx_fail(draft, "output '%.80s' is not of one sample", output->name);
         if (found->constant)
             continue;
+        output->dim[0] *= output->rank > 0 ? a->samples : 1;
         const struct lk_onnx_node node = {.name = output->name, .op = "output"};
         draft->node = &node;
         const enum lk_status status = make_flat(draft, &value);
@@ -171,7 +176,7 @@ static enum lk_status take_outputs(struct lk_onnx_arrays *a)
     return LK_OK;
 }
 
-/* --- all of it --------------------------------------------------------------------------- */
+/* --- the graph --------------------------------------------------------------------------- */
 
 static enum lk_status list_ports(struct lk_onnx_arrays *a)
 {
@@ -207,7 +212,7 @@ static enum lk_status make(struct lk_onnx_arrays *a, const struct lk_onnx_array 
     LK_TRY(lk_onnx_open_values(draft));
     for (int i = 0; i < count; i++) {
         LK_TRY(find_input(a, &given[i], &index));
-        a->inputs[index].tensor = given[i].tensor;
+        a->inputs[index].tensor = a->samples > 1 ? &a->first[i] : given[i].tensor;
         draft->budget += 4 * given[i].tensor->count;
     }
     LK_TRY(lk_onnx_find_needed(draft));
@@ -216,18 +221,84 @@ static enum lk_status make(struct lk_onnx_arrays *a, const struct lk_onnx_array 
     return take_outputs(a);
 }
 
-enum lk_status lk_onnx_open_arrays(const char *file, const struct lk_onnx_array *given,
-                                   int count, struct lk_onnx_arrays **arrays)
+/* --- samples ----------------------------------------------------------------------------- */
+
+static enum lk_status take_first(struct lk_onnx_arrays *a, const struct lk_onnx_array *given,
+                                 int count)
+{
+    a->first = calloc((size_t)count, sizeof *a->first);
+    if (!a->first)
+        return lk_fail_memory(a->draft.where, (size_t)count * sizeof *a->first);
+    for (int i = 0; i < count; i++) {
+        a->first[i] = *given[i].tensor;
+        a->first[i].dim[0] = 1;
+        a->first[i].count /= a->samples;
+    }
+    return LK_OK;
+}
+
+static bool has_convolution(const struct lk_onnx_graph *file)
+{
+    bool found = false;
+    for (int n = 0; n < file->node_count; n++)
+        found |= strcmp(file->nodes[n].op, "Conv") == 0;
+    return found;
+}
+
+/* How many samples all arrays have along their first axis, which the file leaves open for all
+ * of its inputs; 1: not so. */
+static int64_t count_samples(const struct lk_onnx_graph *file,
+                             const struct lk_onnx_array *given, int count)
+{
+    const int64_t samples =
+        count > 0 && given[0].tensor->rank > 0 ? given[0].tensor->dim[0] : 1;
+    for (int i = 0; i < count; i++) {
+        const struct lk_onnx_tensor *tensor = given[i].tensor;
+        if (tensor->rank < 1 || tensor->dim[0] != samples || tensor->count == 0 ||
+            lk_onnx_is_whole(tensor->type))
+            return 1;
+    }
+    for (int i = 0; i < file->input_count; i++)
+        if (file->inputs[i].rank < 1 || file->inputs[i].dim[0] >= 0)
+            return 1;
+    return file->input_count == count && has_convolution(file) ? samples : 1;
+}
+
+static enum lk_status find_samples(const char *path, const struct lk_onnx_array *given,
+                                   int count, int64_t *samples)
+{
+    struct lk_onnx_file opened = {0};
+    struct lk_import_options options = {0};
+    LK_TRY(lk_onnx_read(path, &opened));
+    *samples = count_samples(&opened.graph, given, count);
+    lk_onnx_clear(&opened);
+    for (int i = 0; *samples > 1 && i < count; i++)
+        if (given[i].tensor->rank == 4) { /* which a file may leave open */
+            options.height = (int)given[i].tensor->dim[2];
+            options.width = (int)given[i].tensor->dim[3];
+        }
+    if (*samples > 1 && !lk_onnx_is_by_samples(path, &options))
+        *samples = 1;
+    return LK_OK;
+}
+
+/* --- all of it --------------------------------------------------------------------------- */
+
+static enum lk_status open_arrays(const char *file, const struct lk_onnx_array *given,
+                                  int count, int64_t samples, struct lk_onnx_arrays **arrays)
 {
     struct lk_onnx_arrays *a = calloc(1, sizeof *a);
     if (!a)
         return lk_fail_memory(file, sizeof *a);
+    a->samples = samples;
     a->draft = (struct lk_onnx_draft){.where = file,
                                       .file = &a->opened.graph,
                                       .made = &a->made,
                                       .batch = 1,
                                       .is_whole = true};
     enum lk_status status = lk_onnx_read(file, &a->opened);
+    if (status == LK_OK && samples > 1)
+        status = take_first(a, given, count);
     if (status == LK_OK)
         status = lk_onnx_join_loops(&a->draft.arena, &a->opened.graph, true);
     if (status == LK_OK)
@@ -238,6 +309,25 @@ enum lk_status lk_onnx_open_arrays(const char *file, const struct lk_onnx_array 
     }
     *arrays = a;
     return LK_OK;
+}
+
+enum lk_status lk_onnx_open_arrays(const char *file, const struct lk_onnx_array *given,
+                                   int count, struct lk_onnx_arrays **arrays)
+{
+    int64_t samples = 1;
+    LK_TRY(find_samples(file, given, count, &samples));
+    if (samples > 1) {
+        const enum lk_status status = open_arrays(file, given, count, samples, arrays);
+        if (status == LK_OK || status == LK_E_MEMORY)
+            return status;
+        lk_error_clear(); /* what all of the arrays are refused for is told */
+    }
+    return open_arrays(file, given, count, 1, arrays);
+}
+
+int64_t lk_onnx_array_samples(const struct lk_onnx_arrays *arrays)
+{
+    return arrays->samples;
 }
 
 void lk_onnx_close_arrays(struct lk_onnx_arrays *arrays)
@@ -251,6 +341,7 @@ void lk_onnx_close_arrays(struct lk_onnx_arrays *arrays)
     lk_arena_clear(&arrays->draft.arena);
     lk_arena_clear(&arrays->made.arena);
     lk_onnx_clear(&arrays->opened);
+    free(arrays->first);
     free(arrays->inputs);
     free(arrays->outputs);
     free(arrays);

@@ -3,7 +3,9 @@
  * No axis need be a batch: each array is one sample, all of it. Whole numbers that are given
  * are constants, so that shapes and indices may depend on them, and what depends on them alone
  * is folded; given floats are inputs of the graph, and what depends on them is computed by its
- * nodes. A float array may also become a parameter, such as the kernel of a convolution. */
+ * nodes. A float array may also become a parameter, such as the kernel of a convolution.
+ * Where a file with convolutions computes each sample of a batch by itself, the graph is that
+ * of one sample, to be computed for so many: kernels for images are built for that. */
 #ifndef LK_MODEL_ONNX_ARRAYS_H
 #define LK_MODEL_ONNX_ARRAYS_H
 
@@ -29,6 +31,10 @@ LK_MUST_CHECK enum lk_status lk_onnx_open_arrays(const char *file,
                                                  const struct lk_onnx_array *given, int count,
                                                  struct lk_onnx_arrays **arrays);
 void lk_onnx_close_arrays(struct lk_onnx_arrays *arrays);
+
+/* How many samples the graph is to be computed for, one behind the other in the arrays of all
+ * inputs and outputs; 1 where an array is one sample. */
+int64_t lk_onnx_array_samples(const struct lk_onnx_arrays *arrays);
 
 /* Input or output `index`; NULL past the last. */
 const struct lk_onnx_array *lk_onnx_array_input(const struct lk_onnx_arrays *arrays, int index);

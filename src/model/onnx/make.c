@@ -226,11 +226,8 @@ static enum lk_status check_parameters(const struct lk_onnx_draft *draft)
                               draft->made->tensor_count);
 }
 
-static enum lk_status make(struct lk_onnx_draft *draft)
+static enum lk_status convert_for_samples(struct lk_onnx_draft *draft)
 {
-    struct lk_imported *made = draft->made;
-    if (draft->file->operators < 1)
-        return lk_onnx_fail(draft, "it has no operators of ONNX's own");
     draft->budget = 1 << 22;
     for (int i = 0; i < draft->file->constant_count; i++)
         draft->budget += 4 * draft->file->constants[i].count;
@@ -239,13 +236,57 @@ static enum lk_status make(struct lk_onnx_draft *draft)
     LK_TRY(lk_onnx_join_tokens(draft));
     LK_TRY(lk_onnx_find_needed(draft));
     LK_TRY(add_inputs(draft));
-    LK_TRY(lk_onnx_convert_all(draft));
+    return lk_onnx_convert_all(draft);
+}
+
+static enum lk_status make(struct lk_onnx_draft *draft)
+{
+    struct lk_imported *made = draft->made;
+    if (draft->file->operators < 1)
+        return lk_onnx_fail(draft, "it has no operators of ONNX's own");
+    LK_TRY(convert_for_samples(draft));
     LK_TRY(make_text(draft));
     LK_TRY(lk_model_read(made->text.bytes, made->text.used, "model.yaml", &made->model));
     made->source = "onnx";
     made->layers = draft->entries;
     made->has_weights = made->tensor_count > 0;
     return check_parameters(draft);
+}
+
+/* Whether each output is computed, with samples along its first axis, one number of it each. */
+static bool has_samples_first(const struct lk_onnx_draft *draft)
+{
+    for (int o = 0; o < draft->file->output_count; o++) {
+        const struct lk_onnx_value *found = lk_onnx_find(draft, draft->file->outputs[o].name);
+        if (!found || !found->node || found->constant || found->at != 0 || found->rank < 1 ||
+            found->dim[0] != draft->batch)
+            return false;
+    }
+    return draft->file->output_count > 0;
+}
+
+bool lk_onnx_is_by_samples(const char *file, const struct lk_import_options *options)
+{
+    struct lk_onnx_file opened = {0};
+    struct lk_imported made = {0};
+    struct lk_onnx_draft draft = {
+        .where = file, .options = options, .file = &opened.graph, .made = &made};
+    enum lk_status status = lk_onnx_read(file, &opened);
+    if (status == LK_OK)
+        status = lk_onnx_join_loops(&draft.arena, &opened.graph, false);
+    if (status == LK_OK)
+        status = convert_for_samples(&draft);
+    const bool is_by_samples =
+        status == LK_OK && draft.batch == LK_ONNX_OPEN && has_samples_first(&draft);
+    if (status != LK_OK)
+        lk_error_clear();
+    free(draft.inputs.bytes);
+    free(draft.layers.bytes);
+    lk_graph_destroy(draft.graph);
+    lk_arena_clear(&draft.arena);
+    lk_arena_clear(&made.arena);
+    lk_onnx_clear(&opened);
+    return is_by_samples;
 }
 
 enum lk_status lk_onnx_make(const char *file, const struct lk_import_options *options,

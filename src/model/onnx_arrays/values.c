@@ -189,8 +189,11 @@ enum lk_status lk_whole_move(draft *d, const value *x, int rank, const int64_t *
     for (int i = 0; i < rank; i++)
         kept[i] = dim[i];
     const int64_t count = lk_whole_count(rank, kept);
-    if (count < 1)
-        return lk_onnx_fail(d, "an array that is empty, or of more than 2^24 elements");
+    if (count == 0)
+        return lk_onnx_fail(d, "an array that is empty");
+    if (count < 0)
+        return lk_onnx_fail(d, "its elements are found by a table of places, which would have "
+                               "more than 2^24; of fewer samples at a time it has less");
     float *table = malloc((size_t)count * sizeof *table);
     if (!table)
         return lk_fail_memory("a table of places", (size_t)count * sizeof *table);

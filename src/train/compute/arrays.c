@@ -1,10 +1,13 @@
-/* Computes a graph of ONNX on arrays: one sample, which has all of every array. */
+/* Computes a graph of ONNX on arrays: one sample, which has all of every array, or as many as
+ * the arrays have. */
 #include "train/compute/arrays.h"
 
 #include "base/fail.h"
 #include "graph/replica.h"
 #include <stdlib.h>
 #include <string.h>
+
+enum { STANDARD_BATCH = 16 };
 
 struct lk_computed {
     struct lk_onnx_arrays *arrays;
@@ -14,6 +17,7 @@ struct lk_computed {
     const struct lk_node *nodes[LK_MOST_VALUES + 1]; /* of the outputs, each once */
     float *numbers[LK_MOST_VALUES];                  /* of each node */
     int node_count;
+    int64_t batch; /* samples at a time */
 };
 
 static int find_node(const struct lk_computed *c, const struct lk_node *node)
@@ -57,40 +61,62 @@ static enum lk_status make_replica(struct lk_computed *c,
         LK_TRY(lk_math_find(options->math, &math));
     LK_TRY(lk_choices_create(math, &c->choices));
     LK_TRY(lk_device_open(options->device, 0, &c->device));
-    struct lk_replica_config config = {
-        .device = c->device, .batch = 1, .shards = 1, .real = LK_F32, .choices = c->choices};
+    c->batch = lk_least(options->batch > 0 ? options->batch : STANDARD_BATCH,
+                        lk_onnx_array_samples(c->arrays));
+    struct lk_replica_config config = {.device = c->device,
+                                       .batch = c->batch,
+                                       .shards = 1,
+                                       .real = LK_F32,
+                                       .choices = c->choices};
     memcpy(config.outputs, c->nodes, sizeof c->nodes);
     LK_TRY(lk_replica_create(&config, &c->replica));
     LK_TRY(lk_replica_build(c->replica));
     return write_params(c);
 }
 
-static void fill_slots(struct lk_computed *c)
+/* With `count` samples from `first` on. */
+static void fill_slots(struct lk_computed *c, int64_t first, int64_t count)
 {
     const struct lk_onnx_array *input;
     for (int i = 0; (input = lk_onnx_array_input(c->arrays, i)); i++) {
         float *slot = input->node ? lk_replica_slot(c->replica, input->node, 0) : NULL;
-        for (int64_t e = 0; slot && e < input->tensor->count; e++)
-            slot[e] = (float)lk_onnx_real(input->tensor, e);
+        const int64_t each = input->tensor ? input->tensor->count : 0;
+        for (int64_t e = 0; slot && e < count * each; e++)
+            slot[e] = (float)lk_onnx_real(input->tensor, first * each + e);
     }
+}
+
+static enum lk_status allocate(struct lk_computed *c)
+{
+    for (int v = 0; v < c->node_count; v++) {
+        const size_t bytes = (size_t)lk_shape_count(&c->nodes[v]->shapes.y) *
+                             (size_t)lk_onnx_array_samples(c->arrays) * sizeof(float);
+        c->numbers[v] = malloc(bytes);
+        if (!c->numbers[v])
+            return lk_fail_memory("an output", bytes);
+    }
+    return LK_OK;
 }
 
 static enum lk_status compute(struct lk_computed *c)
 {
-    fill_slots(c);
-    LK_TRY(lk_replica_load(c->replica, 0, 1));
-    LK_TRY(lk_replica_forward(c->replica, 0));
-    for (int v = 0; v < c->node_count; v++) {
-        struct lk_shape shape;
-        const struct lk_buffer *y = lk_replica_output(c->replica, v, &shape);
-        const size_t bytes = (size_t)lk_shape_count(&c->nodes[v]->shapes.y) * sizeof(float);
-        c->numbers[v] = malloc(bytes);
-        if (!c->numbers[v])
-            return lk_fail_memory("an output", bytes);
-        LK_TRY(lk_tiled_read(y, lk_replica_tiling(c->replica), &c->nodes[v]->shapes.y, LK_F32,
-                             1, c->numbers[v]));
+    const int64_t samples = lk_onnx_array_samples(c->arrays);
+    LK_TRY(allocate(c));
+    for (int64_t i = 0; i < samples; i += c->batch) {
+        const int64_t count = lk_least(c->batch, samples - i);
+        fill_slots(c, i, count);
+        LK_TRY(lk_replica_load(c->replica, 0, count));
+        LK_TRY(lk_replica_forward(c->replica, 0));
+        for (int v = 0; v < c->node_count; v++) {
+            struct lk_shape shape;
+            const struct lk_shape *y = &c->nodes[v]->shapes.y;
+            LK_TRY(lk_tiled_read(lk_replica_output(c->replica, v, &shape),
+                                 lk_replica_tiling(c->replica), y, LK_F32, count,
+                                 c->numbers[v] + i * lk_shape_count(y)));
+        }
+        LK_TRY(lk_replica_wait_slot(c->replica, 0));
     }
-    return lk_replica_wait_slot(c->replica, 0);
+    return LK_OK;
 }
 
 enum lk_status lk_compute_arrays(const char *file, const struct lk_onnx_array *given, int count,
@@ -137,7 +163,9 @@ bool lk_computed_output(const struct lk_computed *computed, int index,
     *output = (struct lk_computed_array){
         .about = about,
         .numbers = node >= 0 ? computed->numbers[node] : NULL,
-        .count = node >= 0 ? lk_shape_count(&about->node->shapes.y) : about->tensor->count};
+        .count = node >= 0 ? lk_onnx_array_samples(computed->arrays) *
+                                 lk_shape_count(&about->node->shapes.y)
+                           : about->tensor->count};
     return true;
 }
 
