@@ -227,6 +227,29 @@ class Computes(OnnxTest):
         self.refuse('rows of a constant table for tokens', model(
             [node('Clip', ['t', 'low', 'near'], ['safe']), rows], *bounds, inputs=[tokens]))
 
+    def test_outputs_that_are_inputs_in_another_shape(self):
+        x = [i / 8 for i in range(2 * 60)]
+        turned = [x[n * 60 + c * 20 + p] for n in range(2) for p in range(20) for c in range(3)]
+        npy.write(self.path('x.npy'), '<f4', [2, 5, 4, 3], turned)
+        for nodes, shape, wanted in (
+                ([node('Flatten', ['x'], ['y'])], (2, 60), x),
+                ([node('Reshape', ['x', 's'], ['y'])], (2, 12, 5), x),
+                ([node('Transpose', ['x'], ['y'], ('perm', [0, 2, 3, 1]))], (2, 5, 4, 3),
+                 turned),
+                ([node('Identity', ['x'], ['y'])], (2, 5, 4, 3), turned)):
+            self.put('m.onnx', model(nodes, constant('s', [0, 12, 5]),
+                                     inputs=[port('x', 0, 3, 5, 4)]))
+            self.run_program('import', 'm.onnx', '-o', 'net', '--force')
+            self.run_program('run', 'net', '--input', 'x=x.npy', '--output', 'values',
+                             '--force')
+            file, = os.listdir(self.path('values'))
+            found = npy.read(self.path('values/' + file))
+            self.assertEqual((tuple(found[0]), found[1]), (shape, wanted))
+        self.put('m.onnx', model([node('Relu', ['x'], ['y'])], outputs=('y', 'x')))
+        self.run_program('import', 'm.onnx', '-o', 'net', '--force')
+        with open(self.path('net/model.yaml')) as file:
+            self.assertIn('output:\n  _y: node_Relu\n', file.read())
+
     def test_sequences_backwards(self):
         """As TensorFlow's converter turns the time steps of a second direction."""
         turned = [node('Transpose', ['x'], ['steps'], ('perm', [1, 0])),
@@ -350,7 +373,7 @@ class Refusals(OnnxTest):
                 ([node('Softmax', ['x'], ['y'], ('axis', 0))], 'over axis 0'),
                 ([node('Gather', ['rows', 'x'], ['y'])], 'rows of a constant table for tokens'),
                 ([node('Gather', ['x', 'far'], ['y'], ('axis', 1))], 'part 3..4 of an axis'),
-                ([node('Shape', ['x'], ['y'])], "output 'y' is not computed"),
+                ([node('Shape', ['x'], ['y'])], "'y' (output): it is a constant"),
                 ([node('Relu', ['x'], ['z'])], "no node makes output 'y'")):
             self.refuse(said, model(nodes, constant('rows', [1, 2], [1, 2]),
                                     constant('far', [(1 << 63) - 1])))
@@ -358,7 +381,7 @@ class Refusals(OnnxTest):
     def test_shapes_that_lie(self):
         for values, said in (([0, 5, 5], 'another number of them'), ([2, -1], 'stay the batch'),
                              ([0, 1 << 40, 1 << 40], 'cannot have'), ([0, -5], 'cannot have'),
-                             ([-1], 'is not computed')):
+                             ([-1], 'along no axis of their own')):
             self.refuse(said, model([node('Reshape', ['x', 's'], ['y'])],
                                     constant('s', values)))
         self.refuse('far more elements', model(

@@ -161,6 +161,28 @@ enum lk_status lk_onnx_convert_all(struct lk_onnx_draft *draft)
 
 /* --- the text ---------------------------------------------------------------------------- */
 
+/* What is an input alone, perhaps in another shape, becomes an entry that changes nothing. */
+static enum lk_status make_entry(struct lk_onnx_draft *draft, const struct lk_onnx_value *x,
+                                 struct lk_onnx_value *made)
+{
+    *made = *x;
+    if (x->constant)
+        return lk_onnx_fail(draft, "it is a constant, the same for all samples, which is not "
+                                   "supported");
+    if (!x->node)
+        return lk_onnx_fail(draft, "it is not computed");
+    if (x->node->op)
+        return LK_OK;
+    if (x->node->input.dtype == LK_I32)
+        return lk_onnx_fail(draft, "it is an input of whole numbers, which is not supported");
+    LK_TRY(lk_onnx_add(draft, "rescale", "", 1, x, made));
+    const struct lk_onnx_value entry = *made;
+    *made = *x;
+    made->node = entry.node;
+    made->entry = entry.entry;
+    return LK_OK;
+}
+
 /* An output is an entry of the shape that the file gives it. */
 static enum lk_status write_outputs(struct lk_onnx_draft *draft, struct lk_text *text)
 {
@@ -172,11 +194,10 @@ static enum lk_status write_outputs(struct lk_onnx_draft *draft, struct lk_text 
                             LK_MOST_OUTPUTS);
     for (int o = 0; o < file->output_count; o++) {
         const char *name = file->outputs[o].name;
-        struct lk_onnx_value value, *found = lk_onnx_find(draft, name);
-        if (!found->node || !found->node->op)
-            return lk_onnx_fail(draft, "output '%.80s' is not computed", name);
+        struct lk_onnx_value value;
         draft->node = &(struct lk_onnx_node){.name = name, .op = "output"};
-        LK_TRY(lk_onnx_put_first(draft, found, &value));
+        LK_TRY(make_entry(draft, lk_onnx_find(draft, name), &value));
+        LK_TRY(lk_onnx_put_first(draft, &value, &value));
         LK_TRY(lk_onnx_settle(draft, &value, &value));
         draft->node = NULL;
         entries[o] = value.entry;
