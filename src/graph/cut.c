@@ -133,14 +133,16 @@ static enum lk_status describe(const struct lk_replica *replica, struct lk_text 
     lk_text_append(text, "math %s\n", lk_math_names[lk_choices_math(replica->config.choices)]);
     for (int i = 0; i < s->op_count; i++) {
         const struct lk_scheduled_op *scheduled = &s->ops[i];
-        char options[1024];
+        char options[1024], shape[96];
         if (!lk_options_print(scheduled->op->options, scheduled->options, true, options,
                               sizeof options))
             return lk_fail(LK_E_ARGUMENT, "%s: its options are too long",
                            scheduled->node->name);
         lk_text_append(text, "%d %s %s:", scheduled->y, scheduled->op->name, options);
-        for (int j = 0; j < scheduled->shapes.inputs; j++)
-            lk_text_append(text, " %d", scheduled->x[j]);
+        for (int j = 0; j < scheduled->shapes.inputs; j++) {
+            lk_shape_print(&scheduled->shapes.x[j], shape, sizeof shape);
+            lk_text_append(text, " %d %s", scheduled->x[j], shape);
+        }
         describe_choices(replica, i, text);
         lk_text_append(text, "\n");
     }

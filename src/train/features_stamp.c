@@ -62,7 +62,7 @@ static enum lk_status add_params(const struct lk_replica *head, struct lk_sha256
     return LK_OK;
 }
 
-/* The frozen operations, as a replica of them alone has prepared them. */
+/* Inputs, and the frozen operations as a replica of them alone has prepared them. */
 static enum lk_status add_operations(const struct lk_features_stamp *stamp,
                                      const struct lk_replica *head, struct lk_sha256 *sum)
 {
@@ -78,6 +78,7 @@ static enum lk_status add_operations(const struct lk_features_stamp *stamp,
                                        .transform = &stamp->trainer->transform,
                                        .choices = stamp->trainer->choices};
     struct lk_text text = {0};
+    lk_feed_describe(stamp->feed, &text);
     enum lk_status status = lk_replica_describe(&config, &text);
     if (status == LK_OK && text.failed)
         status = lk_fail_memory("a description", text.room);
@@ -93,7 +94,7 @@ enum lk_status lk_features_stamp(const struct lk_features_stamp *stamp,
     const struct lk_replica *head = lk_stepper_replica(stamp->worker->stepper);
     struct lk_sha256 sum = {0};
     LK_TRY(lk_sha256_init(&sum));
-    add_text(&sum, "features 1");
+    add_text(&sum, "features 2");
     add_text(&sum, lk_build);
     add_text(&sum, lk_device_info(stamp->worker->device)->name);
     enum lk_status status = add_data(stamp, &sum);

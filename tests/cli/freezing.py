@@ -205,6 +205,21 @@ class Freezing(ProgramTest):
                                               'f.feats', '--seed', '3', '--epochs', '1'))
         self.assertIn('features are there', done.stderr)
 
+    def test_another_text_of_the_frozen_part(self):
+        """What has the same operations and weights, but other inputs or shapes between."""
+        text = NET.replace('- {name: c3', '- reshape: {shape: [%s]}\n  - {name: c3').replace(
+            'from: [c2, c3], add: ', 'name: s, square: ')
+        for number, (image, shape) in enumerate((
+                ('[28, 28, 1]', '6, 6, 8'),
+                ('{image: {shape: [28, 28, 1], scale: 0.004}}', '6, 6, 8'),
+                ('{image: {shape: [28, 28, 1], scale: 0.004, shift: 1}}', '6, 6, 8'),
+                ('{image: {shape: [28, 28, 1], scale: 0.004, shift: 1}}', '4, 9, 8'))):
+            self.put('net.yaml', (text % shape).replace('[28, 28, 1]', image))
+            freeze = ('--freeze-until', 's', '--epochs', '1')
+            self.assertEqual(
+                self.train(f'kept{number}', '--cache-features', 'f.feats', freeze=freeze),
+                self.train(f'whole{number}', freeze=freeze))
+
     def test_a_damaged_file(self):
         self.train('one', '--epochs', '1', '--cache-features', 'f.feats')
         path = Path(self.path('f.feats'))

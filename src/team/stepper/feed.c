@@ -2,6 +2,7 @@
 #include "team/stepper/feed.h"
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "data/batches/batches.h"
 #include <string.h>
 
@@ -79,6 +80,19 @@ enum lk_status lk_feed_read_all(const struct lk_feed *feed,
     LK_TRY(lk_batches_read_fields(batches, range.batch, range.first, range.count, to));
     finish(feed, targets, count, range.count, to);
     return LK_OK;
+}
+
+void lk_feed_describe(const struct lk_feed *feed, struct lk_text *text)
+{
+    for (int i = 0; i < feed->count; i++) {
+        const struct lk_feed_row *row = &feed->rows[i];
+        const struct lk_input *input = &row->input->input;
+        char shape[96];
+        lk_shape_print(&input->shape, shape, sizeof shape);
+        lk_text_append(text, "%s: field %d, %s %s times %.17g and %.17g\n", row->input->name,
+                       row->field, lk_dtype_name(input->dtype), shape, input->scale,
+                       input->shift);
+    }
 }
 
 enum lk_status lk_feed_read(const struct lk_feed *feed, struct lk_replica *replica, int slot,

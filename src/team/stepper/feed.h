@@ -19,6 +19,10 @@ struct lk_feed {
     int count;
 };
 
+/* A line for each input: the field that fills it, and what becomes of a number there. */
+struct lk_text;
+void lk_feed_describe(const struct lk_feed *feed, struct lk_text *text);
+
 /* Samples first..first+count-1 of a batch. */
 struct lk_batch_range {
     int64_t batch, first, count;
