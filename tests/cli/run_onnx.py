@@ -162,6 +162,7 @@ class Compares(RunTest):
                 *((1, d) for d in array.shape), (2, 1),
                 (9, array.astype('<f4').tobytes())))
 
+    @unittest.skipUnless(importlib.util.find_spec('numpy'), 'needs the package numpy')
     def test_convolutions_of_a_batch(self):
         """All windows of all samples in a table are more than any array may have."""
         import numpy
