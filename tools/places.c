@@ -16,8 +16,9 @@ static int count_named(const char *place)
 {
     int count = 0;
     while ((place = strchr(place, '=')) != NULL) {
-        const int number = atoi(++place);
-        count = number >= count ? number + 1 : count;
+        const long number = strtol(++place, NULL, 10); /* what cannot be is refused later */
+        if (number < INT16_MAX)
+            count = number >= count ? (int)number + 1 : count;
     }
     return count;
 }
@@ -31,7 +32,7 @@ static int count_of_group(const char *place, int listed, int each)
         return each;
     if (listed == 1)
         return named > 0 ? named : 1;
-    return named > 0 && listed % named == 0 ? named : listed;
+    return named > 1 && listed % named == 0 ? named : listed;
 }
 
 int group_open(const struct arguments *arguments, const char *list, const char *place,

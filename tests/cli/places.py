@@ -279,6 +279,19 @@ loss: {kind: cross_entropy, size: huber}
         refused(['wait for each other'], '--device', '0*2', '--place',
                 'front=0,back=1,wide=0')
         refused(['does not say', "'back'"], '--device', '0*2', '--place', 'front=0,wide=1')
+        for words, said in (('AUTO', "'AUTO' is not 'auto' and not NAME=NUMBER"),
+                            ('front', "'front' is not 'auto' and not NAME=NUMBER"),
+                            ('front=x', "'front=x' is not 'auto' and not NAME=NUMBER"),
+                            ('front=0,back=-1', "'back=-1' is not 'auto' and not NAME=NUMBER"),
+                            ('front=0,back=99999999999', ' devices, counted from 0'),
+                            ('front=0,front=0', "'front' stands in"),
+                            ('other=0', "'other'"),
+                            ('front=0', "'front=0' does not say where 'back' is"),
+                            ('front=0,back=0', 'device 1 of a group of 2 has nothing'),
+                            ('middle=0', 'device 1 of a group of 2 has nothing')):
+            for command in (('train', 'net.yaml', '--run', 'no', *self.OPTIONS),
+                            ('summary', 'net.yaml', '--json')):
+                self.refused(2, said, *command, '--device', '0*2', '--place', words)
         three = {'POCL_DEVICES': 'pthread pthread pthread'}
         refused(['groups of devices differ', 'basic'], '--device', '0+1,2+3',
                 environment={'POCL_DEVICES': 'pthread pthread pthread basic'})

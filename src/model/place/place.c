@@ -164,9 +164,10 @@ static enum lk_status read_part(const char **at, int devices, struct part *part)
                        "encoder=0,decoder=1",
                        (int)(length < 80 ? length : 80), *at);
     if (place >= devices)
-        return lk_fail(LK_E_ARGUMENT,
-                       "place: '%.*s': the group has %d device%s, counted from 0",
-                       (int)(length < 80 ? length : 80), *at, devices, devices > 1 ? "s" : "");
+        return lk_fail(LK_E_ARGUMENT, "place: '%.*s': %s %d device%s, counted from 0",
+                       (int)(length < 80 ? length : 80), *at,
+                       devices < LK_MOST_PLACES ? "the group has" : "a group has at most",
+                       devices, devices > 1 ? "s" : "");
     snprintf(part->word, sizeof part->word, "%.*s", (int)(equals - *at), *at);
     part->place = (int)place;
     *at += length + ((*at)[length] == ',');
@@ -289,6 +290,28 @@ static enum lk_status check_none_idle(const struct lk_model *model, int devices)
     return LK_OK;
 }
 
+static void clear_places(struct lk_model *model)
+{
+    for (int i = 0; i < model->graph->count; i++)
+        lk_node_set_place(model->graph->nodes[i], -1);
+}
+
+enum lk_status lk_model_count_places(struct lk_model *model, const char *words, int *count)
+{
+    struct part part;
+    int most = 0;
+    clear_places(model);
+    const enum lk_status status = put_by_words(model, words, LK_MOST_PLACES);
+    clear_places(model);
+    LK_TRY(status);
+    for (const char *at = words; *at;) {
+        LK_TRY(read_part(&at, LK_MOST_PLACES, &part));
+        most = part.place > most ? part.place : most;
+    }
+    *count = most + 1;
+    return LK_OK;
+}
+
 enum lk_status lk_model_place(struct lk_model *model, const char *words, int devices,
                               const struct lk_placing *placing)
 {
@@ -296,8 +319,7 @@ enum lk_status lk_model_place(struct lk_model *model, const char *words, int dev
     if (devices < 1 || devices > LK_MOST_PLACES)
         return lk_fail(LK_E_ARGUMENT, "place: a group of %d devices: 1 to %d", devices,
                        LK_MOST_PLACES);
-    for (int i = 0; i < model->graph->count; i++)
-        lk_node_set_place(model->graph->nodes[i], -1);
+    clear_places(model);
     const bool chooses = is_silent ? !lk_model_device(model, 0) : strcmp(words, "auto") == 0;
     if (devices == 1 && (is_silent || chooses))
         return LK_OK;

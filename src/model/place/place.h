@@ -26,6 +26,12 @@ struct lk_placing {
 LK_MUST_CHECK enum lk_status lk_model_place(struct lk_model *model, const char *words,
                                             int devices, const struct lk_placing *placing);
 
+/* The devices that words other than "auto" name: one more than the highest number. What cannot
+ * be read, or what no device or entry answers to, is refused before a device is opened; all
+ * nodes have no place then. fails: LK_E_ARGUMENT, in the words of lk_model_place() */
+LK_MUST_CHECK enum lk_status lk_model_count_places(struct lk_model *model, const char *words,
+                                                   int *count);
+
 /* The word for device `index` of the text, in the order of first use; NULL past the last. */
 const char *lk_model_device(const struct lk_model *model, int index);
 

@@ -7,19 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The devices that "a=0,b=1" names: one more than the highest number. What is no number is
- * refused where the words are read. */
-static int count_words(const char *words)
-{
-    int count = 1;
-    for (const char *at = strchr(words, '='); at; at = strchr(at + 1, '=')) {
-        const long number = strtol(at + 1, NULL, 10);
-        if (number >= count && number < LK_MOST_PLACES)
-            count = (int)number + 1;
-    }
-    return count;
-}
-
 static int count_text(const struct lk_model *model)
 {
     int count = 0;
@@ -28,14 +15,17 @@ static int count_text(const struct lk_model *model)
     return count;
 }
 
-enum lk_status lk_place_count(const struct lk_model *model, const char *words,
-                              const char *devices, int *places)
+enum lk_status lk_place_count(struct lk_model *model, const char *words, const char *devices,
+                              int *places)
 {
-    int each, all;
+    int each, all, named = 0;
     LK_TRY(lk_device_list_groups(devices, &each));
     LK_TRY(lk_device_list_count(devices, &all));
     const bool is_off = strcmp(words, "off") == 0, is_auto = strcmp(words, "auto") == 0;
-    const int named = is_off || is_auto ? 0 : *words ? count_words(words) : count_text(model);
+    if (!*words)
+        named = count_text(model);
+    else if (!is_off && !is_auto)
+        LK_TRY(lk_model_count_places(model, words, &named));
     *places = 1;
     if (each > 0 && (is_off || (!*words && named == 0)))
         return lk_fail(LK_E_ARGUMENT,
@@ -48,6 +38,8 @@ enum lk_status lk_place_count(const struct lk_model *model, const char *words,
         *places = all;
     else if (named > 1 && (all > 1 || *words))
         *places = named;
+    else if (named == 1 && *words)
+        *places = all; /* one group, of which all but device 0 are refused as idle */
     if (*places > LK_MOST_PLACES)
         return lk_fail(LK_E_ARGUMENT, "a group of %d devices: at most %d", *places,
                        LK_MOST_PLACES);

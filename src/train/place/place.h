@@ -8,8 +8,9 @@
 /* Devices in a group, by `words` as lk_model_place() takes them, or "off", and by the list of
  * devices: as many as its groups have ("0+1,2+3"); where it has none, as many as the words or
  * the model's text name, and with "auto" all. 1: each device computes all of the model.
- * fails: LK_E_ARGUMENT groups where nothing is divided, too few devices */
-LK_MUST_CHECK enum lk_status lk_place_count(const struct lk_model *model, const char *words,
+ * fails: LK_E_ARGUMENT groups where nothing is divided, too few devices, words that say
+ * nothing */
+LK_MUST_CHECK enum lk_status lk_place_count(struct lk_model *model, const char *words,
                                             const char *devices, int *places);
 
 /* Gives the model's nodes their places, once the team's devices are open and the losses are
