@@ -49,15 +49,25 @@ static const char *known_name(const void *model, int i)
     return i - m->node_count < m->name_count ? m->names[i - m->node_count].name : NULL;
 }
 
+/* What a name of the text stands for, such as an entry that is there, or is not; NULL: nothing.
+ */
+static struct lk_node *find_name(const struct lk_model *model, const char *name, bool is_there)
+{
+    for (int i = 0; i < model->name_count; i++)
+        if (strcmp(model->names[i].name, name) == 0 &&
+            (model->names[i].first < model->names[i].end) == is_there)
+            return model->names[i].node;
+    return NULL;
+}
+
 enum lk_status lk_model_find(const struct lk_model *model, const char *name,
                              struct lk_node **node)
 {
-    *node = NULL;
-    for (int i = 0; i < model->name_count && !*node; i++)
-        if (strcmp(model->names[i].name, name) == 0)
-            *node = model->names[i].node;
+    *node = find_name(model, name, true);
     if (!*node)
         *node = lk_graph_find(model->graph, name);
+    if (!*node) /* behind the others: one of two entries of that name may be there */
+        *node = find_name(model, name, false);
     if (*node)
         return LK_OK;
     const char *near = lk_nearest_name(name, known_name, model);

@@ -99,6 +99,22 @@ class Settings(ComputeTest):
                      '--set', 'classes=3', '--input', 'u.npy', '--output', 'no')
 
 
+    def test_one_of_two_entries(self):
+        """Of two entries of one name that which is there is meant, first or last."""
+        self.put('either.yaml', """name: either
+input: {shape: [3, 2, 2], type: uint8, scale: 1}
+parameters: {large: true}
+layers:
+  - {name: part, rescale: {scale: 3}, when: $large}
+  - {name: part, rescale: {scale: 2}, when: $(large == 0)}
+  - {name: last, rescale: {scale: 5}}
+""")
+        for large, factor in ('true', 3), ('false', 2):
+            self.compute('--input', 'u.npy', '--tap', 'part', '--set', 'large=' + large,
+                         model='either.yaml', output=large)
+            self.assert_close(self.value('part', large)[1], [factor * x for x in PIXELS])
+
+
 class Values(ComputeTest):
     def test_pixels_are_scaled(self):
         done = self.compute('--input', 'image=u.npy', *TAPS, '--batch-size', '8')

@@ -117,6 +117,11 @@ static const char plain[] =
         "blocks:\n  two:\n    layers:\n    - {name: $name_1, " CONV "}\n"
         "    - {name: $name_2, abs: }\n";
 
+/* One of two entries of a name is there, before or behind the other. */
+static const char either[] =
+    TOP "- {name: e, " CONV "}\n- {name: e, when: no, " CONV "}\n- {name: t, abs: }\n"
+        "- {name: f, when: no, " CONV "}\n- {name: f, " CONV "}\n" END;
+
 /* The places of x_1 x_2 y_1 y_2 z tanh_1 flatten_1 d s, the loss behind them. */
 static void words_place_nodes(void **state)
 {
@@ -140,6 +145,8 @@ static void words_place_nodes(void **state)
         {plain, "tanh_1=1", 2, "000001111 1"},
         {plain, "s=2,y_1=1", 3, "001111112 2"},
         {plain, "auto", 1, "000000000 0"},
+        {either, "e=0,t=1", 2, "011111 1"},
+        {either, "e=0,f=1", 2, "001111 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct lk_model *model = read_model(cases[i].text);

@@ -121,19 +121,24 @@ static enum lk_status refuse_word(const struct lk_model *model, const char *word
                    near ? "'?" : "");
 }
 
+/* Of entries with one name, such as two of which a parameter leaves one, those that are not
+ * there have no nodes to put. */
 static enum lk_status put_entry(struct lk_model *model, const char *word, int place)
 {
+    bool is_absent = false, is_put = false;
     for (int i = 0; i < model->name_count; i++) {
         const struct lk_model_name *name = &model->names[i];
-        if (strcmp(name->name, word) != 0)
+        if (is_put || strcmp(name->name, word) != 0)
             continue;
-        if (name->first == name->end)
-            return lk_fail(LK_E_ARGUMENT, "place: '%s' is not there: its 'when' is false",
-                           word);
+        is_put = name->first < name->end;
+        is_absent |= !is_put;
         put_nodes(model, name->first, name->end, place);
-        return LK_OK;
     }
+    if (is_put)
+        return LK_OK;
     const struct lk_node *node = lk_graph_find(model->graph, word);
+    if (!node && is_absent)
+        return lk_fail(LK_E_ARGUMENT, "place: '%s' is not there: its 'when' is false", word);
     if (!node || node->index >= model->node_count)
         return refuse_word(model, word);
     if (!node->op)
