@@ -263,6 +263,23 @@ static void refuses_circles(void **state)
     assert_non_null(strstr(lk_error_text(), "'c' and 'r' are computed as one"));
     lk_error_clear();
     lk_model_destroy(model);
+    model = read_model(/* `side` is on 0 since it reads an input, `both` behind it */
+                       "input: {u: [4], v: [4]}\nlayers:\n- {name: left, from: u, dense: "
+                       "{units: 4}}\n"
+                       "- {name: right, dense: {units: 4}}\n- {name: side, from: v, dense: "
+                       "{units: 4}}\n"
+                       "- {name: both, from: [side, right], add: }\n- {name: last, dense: "
+                       "{units: 3}}\n"
+                       "- softmax\n");
+    assert_int_equal(divide(model, "left=0,right=1", device, 2, 32, &division), LK_E_ARGUMENT);
+    assert_non_null(strstr(lk_error_text(), "; 'side' names no device, so it is on 0"));
+    lk_error_clear();
+    assert_int_equal(divide(model, "left=0,right=1,side=0", device, 2, 32, &division),
+                     LK_E_ARGUMENT);
+    assert_null(strstr(lk_error_text(), "names no device"));
+    lk_error_clear();
+    assert_int_equal(divide(model, "left=0,right=1,side=1", device, 2, 32, &division), LK_OK);
+    lk_model_destroy(model);
     lk_device_close(device);
 }
 

@@ -190,17 +190,48 @@ static bool reaches(const struct lk_replica *replica, int from, int to)
     return reached >> to & 1;
 }
 
+/* The node that has put this one on device 0, since it reads an input and names no device;
+ * NULL: some node before it names one. */
+static const struct lk_node *find_silent(const struct lk_node *node)
+{
+    while (node->place < 0 && node->input_nodes[0]->op)
+        node = node->input_nodes[0];
+    return node->place < 0 ? node : NULL;
+}
+
+/* Of the nodes that cross in a circle, one that is in it because nobody has said where it is.
+ */
+static const struct lk_node *find_silent_of_circle(const struct lk_replica *replica, int of)
+{
+    const struct lk_schedule *s = &replica->schedule;
+    const struct lk_node *found = NULL;
+    for (int c = 0; c < replica->crossing_count && !found; c++) {
+        const struct lk_crossing *crossing = &replica->crossings[c];
+        if (crossing->value < 0 || !reaches(replica, crossing->to, of) ||
+            !reaches(replica, of, crossing->from))
+            continue;
+        found = find_silent(s->ops[crossing->first].node);
+        if (!found)
+            found = find_silent(s->ops[s->values[crossing->value].producer].node);
+    }
+    return found;
+}
+
 static enum lk_status check_circles(const struct lk_replica *replica)
 {
     const struct lk_schedule *s = &replica->schedule;
     for (int c = 0; c < replica->crossing_count; c++) {
         const struct lk_crossing *crossing = &replica->crossings[c];
-        if (crossing->value >= 0 && reaches(replica, crossing->to, crossing->from))
-            return lk_fail(LK_E_ARGUMENT,
-                           "devices %d and %d of a group wait for each other: '%s' on %d reads "
-                           "'%s' on %d, and something there reads what comes from it",
-                           crossing->from, crossing->to, s->ops[crossing->first].node->name,
-                           crossing->to, s->ops[crossing->after].node->name, crossing->from);
+        if (crossing->value < 0 || !reaches(replica, crossing->to, crossing->from))
+            continue;
+        const struct lk_node *silent = find_silent_of_circle(replica, crossing->from);
+        return lk_fail(LK_E_ARGUMENT,
+                       "devices %d and %d of a group wait for each other: '%s' on %d reads "
+                       "'%s' on %d, and something there reads what comes from it%s%s%s",
+                       crossing->from, crossing->to, s->ops[crossing->first].node->name,
+                       crossing->to, s->ops[crossing->after].node->name, crossing->from,
+                       silent ? "; '" : "", silent ? silent->name : "",
+                       silent ? "' names no device, so it is on 0" : "");
     }
     return LK_OK;
 }
