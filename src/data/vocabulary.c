@@ -3,9 +3,33 @@
 
 #include "base/fail.h"
 #include "data/text/file.h"
+#include "data/text/pieces.h"
 #include "data/text/texts.h"
+#include "io/file.h"
 #include <stdlib.h>
 #include <string.h>
+
+/* Whether the training part is one long text, of which there are no lines with labels: its
+ * bytes are tokens whose next one is to be predicted. What cannot be read is refused by whoever
+ * opens it. */
+static bool is_long_text(const char *text)
+{
+    char path[LK_SOURCE_PATH], *spec = strdup(text);
+    enum lk_data_part part;
+    void *data = NULL;
+    size_t bytes;
+    if (spec)
+        *lk_source_find_options(spec) = '\0';
+    bool is_long =
+        spec &&
+        lk_source_find_file("text", spec, ".txt", LK_DATA_TRAIN, path, &part) == LK_OK &&
+        lk_file_read(path, (size_t)4 << 30, &data, &bytes) == LK_OK;
+    is_long = is_long && !lk_text_has_labels(data, bytes);
+    lk_error_clear();
+    free(data);
+    free(spec);
+    return is_long;
+}
 
 /* Whether tokens of a vocabulary are asked for, and not just the bytes of lines. */
 bool lk_data_wants_tokens(const char *text, const struct lk_data_options *wanted)
@@ -20,7 +44,7 @@ bool lk_data_wants_tokens(const char *text, const struct lk_data_options *wanted
     wants = wants || (wanted->words && !has_unit);
     for (int i = 0; i < LK_COUNT(options); i++)
         wants = wants || lk_source_has_option(text, options[i]);
-    return wants || strcmp(unit, "byte") != 0;
+    return wants || strcmp(unit, "byte") != 0 || (has_unit && is_long_text(text));
 }
 
 /* Learns from all samples, of which none are held out. */

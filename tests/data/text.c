@@ -138,7 +138,7 @@ static void texts_are_cut_and_filled(void **state)
             "syllable");
 }
 
-/* Without a unit, and with unit=byte, all is as it has always been. */
+/* Of lines with labels, without a unit and with unit=byte all is as it has always been. */
 static void bytes_stay_as_they_are(void **state)
 {
     (void)state;
@@ -346,6 +346,14 @@ static void a_long_text_predicts_what_comes_next(void **state)
     expect_tokens(data, 0, (int32_t[]){'a', 'b', 'c', 'a'}, 4);
     assert_int_equal(lk_data_info(data)->fields[LABEL].classes, 256);
     lk_data_close(data);
+
+    /* of bytes it is none of lines with labels, as it would be without a unit */
+    data = open_part(spec_of("text", "long.txt", ",unit=byte,length=4,val=0.3"), LK_DATA_TRAIN);
+    expect_field(data, LABEL, "next", LK_I32, "4");
+    expect_tokens(data, 0, (int32_t[]){'a', 'b', 'c', 'a'}, 4);
+    lk_data_close(data);
+    refused(spec_of("text", "long.txt", ",length=4"), LK_DATA_TRAIN, LK_E_DATA,
+            "expected a label, a TAB and a text");
 
     put_text("tab.txt", "abc\nab\tc\n\r\nabca\n"); /* a TAB is a character like others */
     data = open_part(spec_of("text", "tab.txt", ",unit=char,length=3"), LK_DATA_TRAIN);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LABEL = 256, FIRST_LINES = 100 };
+enum { MOST_LABEL = 256 };
 static const size_t most_bytes = (size_t)4 << 30;
 
 enum labels { LABELS_AUTO, LABELS_LINE, LABELS_NEXT };
@@ -104,21 +104,6 @@ static void cut(struct line *line, const char *at, size_t bytes)
         line->text = tab + 1;
         line->bytes = bytes - length - 1;
     }
-}
-
-/* Whether at least half of the first lines that are not empty have a TAB. One that got into a
- * long text does not make it labelled, nor does a broken line make the others one text. */
-static bool has_labels(const struct lines *lines)
-{
-    const char *at = lines->data, *line;
-    size_t length;
-    int seen = 0, with_tab = 0;
-    while (seen < FIRST_LINES &&
-           lk_text_next_line(&at, lines->data + lines->bytes, &line, &length)) {
-        seen += length > 0;
-        with_tab += memchr(line, '\t', length) != NULL;
-    }
-    return with_tab > 0 && 2 * with_tab >= seen;
 }
 
 /* Calls `see` for each line that is not empty. */
@@ -323,7 +308,8 @@ static enum lk_status read_file(struct lines *lines, const struct lk_data_reques
     LK_TRY(lk_source_find_file("text", spec, ".txt", request->part, lines->path, &lines->part));
     LK_TRY(load(lines));
     lines->predicts_next =
-        o->labels == LABELS_NEXT || (o->labels == LABELS_AUTO && !has_labels(lines));
+        o->labels == LABELS_NEXT ||
+        (o->labels == LABELS_AUTO && !lk_text_has_labels(lines->data, lines->bytes));
     if (lines->predicts_next && o->labels == LABELS_AUTO &&
         memchr(lines->data, '\t', lines->bytes))
         lk_log(LK_LOG_INFO,

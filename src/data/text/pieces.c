@@ -129,6 +129,19 @@ bool lk_text_next_line(const char **at, const char *end, const char **line, size
     return true;
 }
 
+bool lk_text_has_labels(const char *text, size_t bytes)
+{
+    enum { FIRST_LINES = 100 };
+    const char *at = text, *line;
+    size_t length;
+    int seen = 0, with_tab = 0;
+    while (seen < FIRST_LINES && lk_text_next_line(&at, text + bytes, &line, &length)) {
+        seen += length > 0;
+        with_tab += memchr(line, '\t', length) != NULL;
+    }
+    return with_tab > 0 && 2 * with_tab >= seen;
+}
+
 bool lk_text_next(enum lk_text_unit unit, const char **at, const char *end, const char **piece,
                   size_t *length)
 {

@@ -30,6 +30,10 @@ extern const char *const lk_text_units[], *const lk_text_standards[];
  * CR in front of the LF, or of the end, is not part of it. false: there is none. */
 bool lk_text_next_line(const char **at, const char *end, const char **line, size_t *length);
 
+/* Whether at least half of the first lines that are not empty have a TAB. One that got into a
+ * long text does not make it labelled, nor does a broken line make the others one text. */
+bool lk_text_has_labels(const char *text, size_t bytes);
+
 /* Memory for a text that is prepared, used again and again. {0} is empty; free(bytes). */
 struct lk_text_room {
     char *bytes;
