@@ -157,6 +157,23 @@ class Freezing(ProgramTest):
         self.assertEqual(found['two'], found['whole'])
         self.assertEqual(found['group'], found['whole'])
 
+    def test_auto_divides_both_parts_without_a_circle(self):
+        """Where the frozen part and the head are both divided, validation runs the whole."""
+        self.put('net.yaml', 'input: [28, 28, 1]\nlayers:\n  - flatten\n' + ''.join(
+            f'  - {{name: d{i}, dense: {{units: 48, activation: relu}}}}\n' for i in range(6)) +
+            '  - dense: {units: 10}\n  - softmax\n')
+        options = ['--epochs', '1', '--set', 'validation=synthetic:digits,count=200,seed=5']
+        freeze = ['--freeze-until', 'd2']
+        whole = self.train('whole', *options, freeze=freeze)
+        for devices in '0*2', '0*3':
+            self.assertEqual(self.train(devices, *options, '--device', devices, '--place',
+                                        'auto', '--cache-features', 'memory', freeze=freeze),
+                             whole, devices)
+            self.assertEqual(self.events(devices, 'eval')[-1]['loss'],
+                             self.events('whole', 'eval')[-1]['loss'])
+            [device] = self.events(devices, 'step')[-1]['devices']
+            self.assertGreater(sum(p['compute_ms'] > 0 for p in device['places']), 1)
+
     def test_going_on_with_and_without_features(self):
         whole = self.train('whole', '--epochs', '4')
         self.train('run', '--steps', '7', '--cache-features', 'memory')

@@ -185,12 +185,28 @@ struct judged {
     size_t most; /* bytes of the fullest place */
 };
 
+/* Validation runs the whole graph where its parts are, so a head that is divided by itself must
+ * not send back what the frozen part has sent: places would wait for each other. */
+static enum lk_status check_whole(const struct choosing *c)
+{
+    struct lk_group_plan plan;
+    struct lk_replica_config whole = c->config;
+    whole.part = LK_PART_ALL;
+    whole.training = false;
+    whole.shards = 1;
+    whole.optimizer_arrays = whole.gradient_sums = 0;
+    return c->config.part == LK_PART_HEAD
+               ? lk_group_plan(&whole, c->devices, c->count, 1, &plan)
+               : LK_OK;
+}
+
 static enum lk_status judge(const struct choosing *c, const struct lk_place_proposal *proposal,
                             struct judged *judged)
 {
     struct lk_group_plan plan;
     double again = 0;
     put(c, proposal);
+    LK_TRY(check_whole(c));
     LK_TRY(lk_group_plan(&c->config, c->devices, c->count, c->in_flight, &plan));
     *judged = (struct judged){.fits = true};
     for (int p = 0; p < c->count; p++) {
@@ -286,19 +302,21 @@ static enum lk_status choose(struct choosing *c)
     return take_best(c);
 }
 
-static enum lk_status choose_part(struct choosing *c)
+static enum lk_status choose_part(const struct choosing *of)
 {
-    LK_TRY(lk_choices_copy(c->config.choices, &c->config.choices));
-    const enum lk_status status = choose(c);
-    lk_replica_destroy(c->whole);
-    lk_place_search_clear(&c->search);
-    lk_choices_destroy(c->config.choices);
+    struct choosing c = *of;
+    LK_TRY(lk_choices_copy(of->config.choices, &c.config.choices));
+    const enum lk_status status = choose(&c);
+    lk_replica_destroy(c.whole);
+    lk_place_search_clear(&c.search);
+    lk_choices_destroy(c.config.choices);
     return status;
 }
 
-/* What runs before the head, a shard at a time and forward alone. What cannot be divided is
- * left to the first device. */
-static enum lk_status choose_frozen(const struct choosing *head)
+/* --- a head, and what is frozen before it ------------------------------------------------ */
+
+/* What runs before the head, a shard at a time and forward alone. */
+static struct choosing frozen_of(const struct choosing *head)
 {
     struct choosing c = {
         .config = head->config, .devices = head->devices, .count = head->count, .in_flight = 1};
@@ -306,6 +324,13 @@ static enum lk_status choose_frozen(const struct choosing *head)
     c.config.batch = lk_divide_up(c.config.batch, c.config.shards);
     c.config.shards = 1;
     c.config.optimizer_arrays = c.config.gradient_sums = 0;
+    return c;
+}
+
+/* What cannot be divided is left to the first device. */
+static enum lk_status choose_frozen(const struct choosing *head)
+{
+    const struct choosing c = frozen_of(head);
     const enum lk_status status = choose_part(&c);
     if (status != LK_E_UNSUPPORTED)
         return status;
@@ -314,29 +339,63 @@ static enum lk_status choose_frozen(const struct choosing *head)
     return LK_OK;
 }
 
-/* The head of a model is often too small to be divided: then it is where what it reads was
- * made, and the other devices compute features alone. */
+/* Whether the first device has room for all of the frozen part. */
+static bool is_frozen_small(const struct choosing *head)
+{
+    const struct choosing c = frozen_of(head);
+    struct lk_group_plan plan;
+    clear_places(c.config.outputs[0]->graph);
+    const bool is_small =
+        lk_group_plan(&c.config, c.devices, c.count, 1, &plan) == LK_OK && plan.places[0].fits;
+    lk_error_clear();
+    return is_small;
+}
+
+/* The head is where what it reads was made, and the other devices compute features alone. */
+static bool can_follow(const struct choosing *c, const int *frozen)
+{
+    const struct lk_graph *graph = c->config.outputs[0]->graph;
+    bool has_any = false;
+    for (int i = 0; i < graph->count; i++) {
+        lk_node_set_place(graph->nodes[i], frozen[i]);
+        has_any |= frozen[i] >= 0;
+    }
+    const bool can = has_any && check_whole(c) == LK_OK;
+    lk_error_clear();
+    return can;
+}
+
+/* With the frozen part divided; or with all of it on the first device, since a head is computed
+ * more often; or the frozen part alone, since a head is often too small. At last as if nothing
+ * was computed beforehand. */
+static enum lk_status choose_behind(struct choosing *c, const int *frozen)
+{
+    struct choosing whole = *c;
+    whole.config.part = LK_PART_ALL;
+    c->others = frozen;
+    enum lk_status status = choose_part(c);
+    if (status != LK_E_UNSUPPORTED)
+        return status;
+    lk_error_clear();
+    c->others = NULL;
+    status = is_frozen_small(c) ? choose_part(c) : LK_E_UNSUPPORTED;
+    if (status != LK_E_UNSUPPORTED)
+        return status;
+    lk_error_clear();
+    return can_follow(c, frozen) ? LK_OK : choose_part(&whole);
+}
+
 static enum lk_status choose_head(struct choosing *c)
 {
     const struct lk_graph *graph = c->config.outputs[0]->graph;
     LK_TRY(choose_frozen(c));
-    int *others = malloc(((size_t)graph->count + 1) * sizeof *others);
-    if (!others)
-        return lk_fail_memory("places", (size_t)graph->count * sizeof *others);
-    bool has_any = false;
-    for (int i = 0; i < graph->count; i++) {
-        others[i] = graph->nodes[i]->place;
-        has_any |= others[i] >= 0;
-    }
-    c->others = others;
-    enum lk_status status = choose_part(c);
-    for (int i = 0; i < graph->count && status == LK_E_UNSUPPORTED && has_any; i++)
-        lk_node_set_place(graph->nodes[i], others[i]);
-    if (status == LK_E_UNSUPPORTED && has_any) {
-        lk_error_clear();
-        status = LK_OK;
-    }
-    free(others);
+    int *frozen = malloc(((size_t)graph->count + 1) * sizeof *frozen);
+    if (!frozen)
+        return lk_fail_memory("places", (size_t)graph->count * sizeof *frozen);
+    for (int i = 0; i < graph->count; i++)
+        frozen[i] = graph->nodes[i]->place;
+    const enum lk_status status = choose_behind(c, frozen);
+    free(frozen);
     return status;
 }
 
