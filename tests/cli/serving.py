@@ -240,6 +240,7 @@ class Routes(ServingTest):
                           expected)
             status, found = server.post(base + ':classify', {'examples': [{name: self.pixels}]})
             self.near([score for _, score in found['result'][0]], expected)
+            self.assertEqual(found, {'result': found['result'], 'results': found['result']})
             status, found = server.post(base + ':predict', self.image,
                                         **{'Content-Type': 'image/png'})
             self.near(found['predictions'][0], expected)

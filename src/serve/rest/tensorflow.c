@@ -232,25 +232,35 @@ static int find_classes(const struct lk_signature *s)
     return -1;
 }
 
-static void write_classes(struct lk_call *call, struct lk_http_reply *reply,
-                          struct lk_text *text)
+/* A list of each sample, of pairs. */
+static void write_pairs(const struct lk_job *job, struct lk_text *text)
 {
-    const struct lk_job *job = call->job;
     const int o = find_classes(job->signature);
     const struct lk_predictor_port *port = &job->signature->outputs[o];
-    (void)reply;
-    lk_text_append(text, "{\"result\": [");
     for (int64_t n = 0; n < job->count; n++)
         for (int64_t i = 0; i < port->shape.dim[0]; i++) {
             char number[24];
-            lk_text_append(text, i ? ",[" : n ? "],[[" : "[[");
+            lk_text_append(text, i ? ",[" : n ? "],[[" : "[[[");
             snprintf(number, sizeof number, "%lld", (long long)i);
             lk_answer_text(text, i < port->named_classes ? port->class_names[i] : number);
             lk_text_append(text, ",");
             lk_answer_float(text, job->outputs[o][n * port->shape.dim[0] + i]);
             lk_text_append(text, "]");
         }
-    lk_text_append(text, "]]}\n");
+    lk_text_append(text, "]]");
+}
+
+/* TensorFlow Serving's documentation has "result", its source has "results"
+ * (kClassifyRegressResponseKey in json_tensor.cc). Clients are written for either. */
+static void write_classes(struct lk_call *call, struct lk_http_reply *reply,
+                          struct lk_text *text)
+{
+    (void)reply;
+    lk_text_append(text, "{\"result\": ");
+    write_pairs(call->job, text);
+    lk_text_append(text, ", \"results\": ");
+    write_pairs(call->job, text);
+    lk_text_append(text, "}\n");
 }
 
 enum lk_status lk_tensorflow_predict(struct lk_call *call)
