@@ -22,6 +22,7 @@ struct inflation {
     size_t packed_left, limit;
     unsigned char *data;
     size_t bytes, room;
+    bool is_larger;
 };
 
 static size_t lesser(size_t a, size_t b)
@@ -82,7 +83,8 @@ static enum lk_status next_member(struct inflation *s)
 static enum lk_status inflate_all(struct inflation *s)
 {
     for (;;) {
-        if (s->bytes > s->limit)
+        s->is_larger = s->bytes > s->limit;
+        if (s->is_larger)
             return lk_fail(LK_E_DATA, "gzip: more than the expected %zu bytes", s->limit);
         if (s->bytes == s->room)
             LK_TRY(grow(s, lesser(s->room, s->limit / 2) * 2 + 2));
@@ -96,7 +98,7 @@ static enum lk_status inflate_all(struct inflation *s)
         } else if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR) {
             return lk_fail(LK_E_DATA, "gzip: corrupt after %zu bytes: %s", s->bytes,
                            s->z.msg ? s->z.msg : "no gzip data");
-        } else if (s->packed_left == 0 && s->bytes < s->room) {
+        } else if (s->packed_left == 0 && s->bytes < s->room && s->bytes <= s->limit) {
             return lk_fail(LK_E_DATA, "gzip: cut short; it ends after %zu bytes of data",
                            s->bytes);
         }
@@ -120,24 +122,41 @@ static enum lk_status inflate_framed(struct inflation *s, int framing, size_t ro
 
 enum { WINDOW = 15, GZIP_ONLY = 16 }; /* a window of 32 KB; what is added to it */
 
+enum lk_status lk_inflate(bool is_gzip, const void *packed, size_t packed_bytes, size_t limit,
+                          struct lk_inflated *inflated)
+{
+    struct inflation s = {.packed = packed, .packed_left = packed_bytes, .limit = limit};
+    const enum lk_status status =
+        is_gzip
+            ? inflate_framed(&s, WINDOW + GZIP_ONLY, first_room(packed, packed_bytes, limit))
+            : inflate_framed(&s, WINDOW, lesser(limit, LEAST_ROOM) + 1);
+    inflated->is_larger = s.is_larger;
+    LK_TRY(status);
+    inflated->data = s.data;
+    inflated->bytes = s.bytes;
+    return LK_OK;
+}
+
+static enum lk_status inflate_plainly(bool is_gzip, const void *packed, size_t packed_bytes,
+                                      size_t limit, void **data, size_t *bytes)
+{
+    struct lk_inflated inflated = {0};
+    LK_TRY(lk_inflate(is_gzip, packed, packed_bytes, limit, &inflated));
+    *data = inflated.data;
+    *bytes = inflated.bytes;
+    return LK_OK;
+}
+
 enum lk_status lk_gzip_inflate(const void *packed, size_t packed_bytes, size_t limit,
                                void **data, size_t *bytes)
 {
-    struct inflation s = {.packed = packed, .packed_left = packed_bytes, .limit = limit};
-    LK_TRY(inflate_framed(&s, WINDOW + GZIP_ONLY, first_room(packed, packed_bytes, limit)));
-    *data = s.data;
-    *bytes = s.bytes;
-    return LK_OK;
+    return inflate_plainly(true, packed, packed_bytes, limit, data, bytes);
 }
 
 enum lk_status lk_zlib_inflate(const void *packed, size_t packed_bytes, size_t limit,
                                void **data, size_t *bytes)
 {
-    struct inflation s = {.packed = packed, .packed_left = packed_bytes, .limit = limit};
-    LK_TRY(inflate_framed(&s, WINDOW, lesser(limit, LEAST_ROOM) + 1));
-    *data = s.data;
-    *bytes = s.bytes;
-    return LK_OK;
+    return inflate_plainly(false, packed, packed_bytes, limit, data, bytes);
 }
 
 enum lk_status lk_zlib_deflate(const void *data, size_t bytes, void **packed,

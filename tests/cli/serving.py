@@ -342,7 +342,9 @@ class Routes(ServingTest):
             for status, how, packed in (
                     (415, 'br', body), (400, 'gzip', body), (400, 'deflate', b''),
                     (400, 'gzip', gzip.compress(body)[:-9]),
-                    (400, 'gzip', gzip.compress(b' ' * (2 << 20) + body))):
+                    (413, 'gzip', gzip.compress(b' ' * (2 << 20) + body)),
+                    (413, 'deflate', zlib.compress(b' ' * (2 << 20) + body)),
+                    (413, 'deflate', zlib.compress(body.ljust((1 << 20) + 1)))):
                 self.assertEqual(server.post(path, packed, **{'Content-Encoding': how})[0],
                                  status, how)
 

@@ -31,7 +31,7 @@ static int http_status(enum lk_status status)
 
 static struct lk_http_reply reply_of(const struct lk_call *call, enum lk_status status)
 {
-    return (struct lk_http_reply){.status = http_status(status),
+    return (struct lk_http_reply){.status = call->is_too_large ? 413 : http_status(status),
                                   .retry_after = http_status(status) == 503 ? 1 : 0,
                                   .model = call->version->served->name,
                                   .samples = call->job ? call->job->count : 0};
@@ -67,19 +67,20 @@ static enum lk_status inflate(struct lk_call *call)
     const struct lk_http_request *r = call->request;
     const size_t most = call->version->served->options->max_body;
     const char *how = r->content_encoding;
-    size_t bytes = 0;
+    struct lk_inflated inflated = {0};
     if (!*how || strcasecmp(how, "identity") == 0)
         return LK_OK;
-    if (strcasecmp(how, "gzip") == 0 || strcasecmp(how, "x-gzip") == 0)
-        LK_TRY(lk_gzip_inflate(r->body, r->bytes, most, &call->inflated, &bytes));
-    else if (strcasecmp(how, "deflate") == 0)
-        LK_TRY(lk_zlib_inflate(r->body, r->bytes, most, &call->inflated, &bytes));
-    else
+    const bool is_gzip = strcasecmp(how, "gzip") == 0 || strcasecmp(how, "x-gzip") == 0;
+    if (!is_gzip && strcasecmp(how, "deflate") != 0)
         return lk_fail(LK_E_UNSUPPORTED, "Content-Encoding '%.32s': gzip and deflate are known",
                        how);
+    const enum lk_status status = lk_inflate(is_gzip, r->body, r->bytes, most, &inflated);
+    call->is_too_large = inflated.is_larger;
+    LK_TRY(status);
+    call->inflated = inflated.data;
     call->plain = *r;
     call->plain.body = call->inflated;
-    call->plain.bytes = bytes;
+    call->plain.bytes = inflated.bytes;
     call->request = &call->plain;
     return LK_OK;
 }

@@ -12,6 +12,7 @@ struct lk_call {
     struct lk_job *job;
     /* Writes the answer to the job, which has predictions. */
     void (*answer)(struct lk_call *call, struct lk_http_reply *reply, struct lk_text *text);
+    bool is_too_large;                          /* the body, once it is inflated */
     bool is_columns;                            /* of predictions by input, not by sample */
     char id[LK_JSON_NAME];                      /* that the client gave the call; "": none */
     int outputs[LK_MOST_OUTPUTS], output_count; /* that it asks for */
