@@ -493,6 +493,36 @@ class Inputs(ServingTest):
             check(server.post(path, {'examples': [texts[1]]})[1]['result'][0], 1)
 
 
+    def test_lengths(self):
+        """One that no sequence can have is refused, by each protocol."""
+        self.put('long.yaml', TEXTS.replace('type: int32}', 'type: int32, length: true}')
+                 .replace('flatten', 'gru: {units: 4}'))
+        self.put('set.txt', 'a\tone two\nb\ttwo three\n' * 20)
+        self.run_program('train', 'long.yaml', '--data', 'text:set.txt,unit=word,length=8',
+                         '--batch-size', '16', '--run', 'long', '--steps', '2', timeout=300)
+        self.run_program('export', 'long', '-o', 'bundle/')
+        tokens = [2, 3, 4, 0, 0, 0, 0, 0]
+        with self.serve('long=bundle') as server:
+            for length, wanted in (3, 200), (0, 200), (8, 200), (-2, 400), (9, 400):
+                rows = [{'tokens': tokens, 'tokens_length': n} for n in (3, length)]
+                columns = {'tokens': [tokens] * 2, 'tokens_length': [3, length]}
+                for path, body in ((':predict', {'instances': rows}),
+                                   (':predict', {'inputs': columns}),
+                                   (':classify', {'examples': rows})):
+                    status, found = server.post('/v1/models/long' + path, body)
+                    self.assertEqual(status, wanted, found)
+                    if wanted == 400:
+                        self.assertIn(f"'tokens_length' of sample 1 is {length}: ",
+                                      found['error'])
+                status, found = server.post('/v2/models/long/infer', {'inputs': [
+                    {'name': 'tokens', 'shape': [1, 8], 'datatype': 'INT32', 'data': tokens},
+                    {'name': 'tokens_length', 'shape': [1], 'datatype': 'INT32',
+                     'data': [length]}]})
+                self.assertEqual(status, wanted, found)
+            status, found = server.post('/v1/models/long:classify', {'examples': ['one two']})
+            self.assertEqual(status, 200, found)
+
+
 class Versions(ServingTest):
     """TensorFlow Serving's files: which versions are served, labels, batching."""
 

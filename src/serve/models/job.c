@@ -229,6 +229,25 @@ enum lk_status lk_job_read_flat(struct lk_job *job, int input, int64_t samples,
                                             field->name, (long long)n.room, (long long)n.count);
 }
 
+enum lk_status lk_job_check_lengths(const struct lk_job *job)
+{
+    const struct lk_signature *s = job->signature;
+    for (int i = 0; i < s->input_count; i++) {
+        const int length = s->inputs[i].length;
+        const int64_t most = s->inputs[i].shape.dim[0];
+        for (int64_t n = 0; length >= 0 && n < job->count; n++) {
+            int32_t found;
+            memcpy(&found, lk_job_sample(job, length, n), sizeof found);
+            if ((found < 0 || found > most) && !(job->texts && job->texts[n].bytes))
+                return lk_fail(LK_E_DATA,
+                               "input '%s' of sample %lld is %d: '%s' has lengths of 0 to %lld",
+                               s->inputs[length].name, (long long)n, (int)found,
+                               s->inputs[i].name, (long long)most);
+        }
+    }
+    return LK_OK;
+}
+
 /* --- images and texts ---------------------------------------------------------------------
  */
 

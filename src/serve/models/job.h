@@ -73,6 +73,10 @@ LK_MUST_CHECK enum lk_status lk_job_read_value(struct lk_job *job, int input, in
 LK_MUST_CHECK enum lk_status lk_job_read_flat(struct lk_job *job, int input, int64_t samples,
                                               struct lk_json *json);
 
+/* Lengths of sequences, once all is read: what is computed would take another one in place of
+ * one that cannot be. fails: LK_E_DATA, naming it */
+LK_MUST_CHECK enum lk_status lk_job_check_lengths(const struct lk_job *job);
+
 /* An image file, or a text, as the sample. The text is copied. */
 LK_MUST_CHECK enum lk_status lk_job_put_image(struct lk_job *job, int input, int64_t sample,
                                               const void *data, size_t bytes);

@@ -111,6 +111,8 @@ void lk_call_run(struct lk_http_exchange *exchange, const struct lk_http_request
         status = read_body(call, read);
     if (status == LK_OK && call->job->count == 0)
         status = lk_fail(LK_E_DATA, "the request has no sample");
+    if (status == LK_OK)
+        status = lk_job_check_lengths(call->job);
     if (status != LK_OK) {
         refuse(call, status);
         return;

@@ -28,6 +28,16 @@ size_t lk_predictor_bytes(const struct lk_predictor *predictor, size_t *few)
     return lk_evaluator_bytes(predictor->evaluator, few);
 }
 
+/* The input that tells how long this one is; -1: none does. */
+static int length_of(const struct lk_predictor *predictor, const struct lk_node *node)
+{
+    const struct lk_node *input;
+    for (int i = 0; (input = lk_model_input(predictor->model, i)) != NULL; i++)
+        if (input == node->length)
+            return i;
+    return -1;
+}
+
 bool lk_predictor_input(const struct lk_predictor *predictor, int index, struct lk_field *input)
 {
     const struct lk_node *node = lk_model_input(predictor->model, index);
@@ -38,7 +48,7 @@ bool lk_predictor_input(const struct lk_predictor *predictor, int index, struct 
                                .dtype = node->input.dtype,
                                .shape = x,
                                .role = LK_FIELD_INPUT,
-                               .length = -1};
+                               .length = length_of(predictor, node)};
     if (predictor->ports.are_there)
         input->name = predictor->ports.inputs[index];
     if (node->input.dtype == LK_U8 || predictor->ports.is_turned[index])
