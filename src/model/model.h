@@ -19,6 +19,8 @@ struct lk_model_metric {
 /* A node that predicts, what it is trained for, and by which figures it is judged. */
 struct lk_model_output {
     const char *name; /* of the text; of labels too, where data have several */
+    const char
+        *said; /* the same, but for an activation behind an entry that has a name: that */
     struct lk_node *node;
     struct lk_model_metric loss; /* kind NULL: the output is not trained */
     double weight;               /* of its loss among those of all outputs */

@@ -99,6 +99,24 @@ class Settings(ComputeTest):
                      '--set', 'classes=3', '--input', 'u.npy', '--output', 'no')
 
 
+    def test_an_output_has_its_name(self):
+        """Also where an activation stands behind the entry, which nobody has named."""
+        text = """name: named
+input: {shape: [3, 2, 2], type: uint8, scale: 1}
+layers:
+  - {name: first, rescale: {scale: -3}}
+  - {name: last, add: {activation: relu6}, from: [first, image]}
+"""
+        for i, output in enumerate(('', 'output: last', 'output: [last]', 'output: {it: last}',
+                                    'output: [first, last]', 'output: relu6_1')):
+            self.put('named.yaml', text + output)
+            names = {3: ['it'], 4: ['first', 'last'], 5: ['relu6_1']}.get(i, ['last'])
+            for taps in [], ['--tap', 'last', '--tap', 'relu6_1']:
+                to = f'{i}-{len(taps)}'
+                self.compute('--input', 'u.npy', *taps, model='named.yaml', output=to)
+                self.assertEqual({name[:-4] for name in os.listdir(self.path(to))},
+                                 {*names, *taps[1::2]}, output)
+
     def test_one_of_two_entries(self):
         """Of two entries of one name that which is there is meant, first or last."""
         self.put('either.yaml', """name: either

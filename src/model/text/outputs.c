@@ -26,6 +26,18 @@ static void measure(struct lk_model_output *output, enum lk_metric_form form)
 
 /* --- which nodes ------------------------------------------------------------------------- */
 
+/* The name that the text has for a node: an activation has that of the entry before it. */
+static const char *name_of(const struct lk_reading *reading, const struct lk_yaml *value,
+                           const struct lk_node *node)
+{
+    if (value)
+        return value->text;
+    for (int i = 0; i < reading->count; i++)
+        if (reading->layers[i].last == node && lk_yaml_find(reading->layers[i].entry, "name"))
+            return reading->layers[i].first->name;
+    return node->name;
+}
+
 static enum lk_status add_output(struct lk_reading *reading, const char *name,
                                  const struct lk_yaml *value)
 {
@@ -42,6 +54,8 @@ static enum lk_status add_output(struct lk_reading *reading, const char *name,
     *output = (struct lk_model_output){.node = node, .weight = 1};
     measure(output, LK_FORM_VALUES);
     LK_TRY(lk_arena_text(&model->arena, name ? name : node->name, &output->name));
+    LK_TRY(lk_arena_text(&model->arena, name ? name : name_of(reading, value, node),
+                         &output->said));
     model->output_count++;
     return LK_OK;
 }

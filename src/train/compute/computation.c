@@ -135,12 +135,12 @@ static enum lk_status list_values(struct lk_computation *c,
                                   const struct lk_computation_options *options)
 {
     for (int i = 0; i < c->model->output_count; i++)
-        LK_TRY(add_value(c, c->model->outputs[i].name, c->model->outputs[i].node));
+        LK_TRY(add_value(c, c->model->outputs[i].said, c->model->outputs[i].node));
     for (int i = 0; i < options->tap_count; i++) {
         struct lk_node *node = NULL;
         bool is_output = false;
         for (int j = 0; j < c->model->output_count; j++)
-            is_output |= strcmp(c->model->outputs[j].name, options->taps[i]) == 0;
+            is_output |= strcmp(c->model->outputs[j].said, options->taps[i]) == 0;
         if (is_output && lk_model_find(c->model, options->taps[i], &node) != LK_OK) {
             lk_error_clear();
             continue;
