@@ -295,6 +295,11 @@ static void refuses(void **state)
     struct lk_node *d = add(&net, "dense", c, "units=4");
     ASSERT_OK(lk_node_share_weights(d, b));
     check_refused(b, a, LK_E_ARGUMENT, "'dense_3' has the weights of 'dense_2', which cannot");
+    struct lk_node *shifts = add(&net, "layer_norm", d, "scale=false");
+    struct lk_node *scales = add(&net, "layer_norm", shifts, "center=false");
+    check_refused(scales, shifts, LK_E_SHAPE,
+                  "'layer_norm_2' has 'gamma' where 'layer_norm_1' has 'beta'");
+    ASSERT_OK(lk_node_share_weights(add(&net, "layer_norm", d, "scale=false"), shifts));
     lk_graph_destroy(net.graph);
 }
 

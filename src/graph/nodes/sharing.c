@@ -1,6 +1,7 @@
 /* Nodes that use the parameters of another one. */
 #include "base/fail.h"
 #include "graph/nodes/node.h"
+#include <string.h>
 
 /* Operations of one kind have parameters of one kind, and so have some that take a table. */
 static bool can_share(const struct lk_node *node, const struct lk_node *owner)
@@ -38,28 +39,39 @@ static enum lk_status check_nodes(const struct lk_node *node, const struct lk_no
     return LK_OK;
 }
 
+/* Options leave parameters out, so those of one number and shape may still be others. */
+static enum lk_status check_parameter(const struct lk_node *node, const struct lk_node *owner,
+                                      int i)
+{
+    const struct lk_param_spec *a = &node->shapes.param[i], *b = &owner->shapes.param[i];
+    char of_a[96], of_b[96];
+    if (strcmp(a->name, b->name) != 0)
+        return lk_fail(LK_E_SHAPE,
+                       "'%s' has '%s' where '%s' has '%s'; to be shared they must be the same",
+                       node->name, a->name, owner->name, b->name);
+    if (a->is_tracked)
+        return lk_fail(LK_E_UNSUPPORTED,
+                       "'%s' has moving averages ('%s'), which are not shared", owner->name,
+                       a->name);
+    if (lk_shape_equal(&a->shape, &b->shape))
+        return LK_OK;
+    lk_shape_print(&a->shape, of_a, sizeof of_a);
+    lk_shape_print(&b->shape, of_b, sizeof of_b);
+    return lk_fail(LK_E_SHAPE,
+                   "'%s.%s' is %s, '%s.%s' is %s; to be shared they must be the same",
+                   node->name, a->name, of_a, owner->name, b->name, of_b);
+}
+
 static enum lk_status check_parameters(const struct lk_node *node, const struct lk_node *owner)
 {
     const struct lk_op_shapes *a = &node->shapes, *b = &owner->shapes;
-    char of_a[96], of_b[96];
     if (b->params == 0)
         return lk_fail(LK_E_ARGUMENT, "'%s' has no weights that could be shared", owner->name);
     if (a->params != b->params)
         return lk_fail(LK_E_SHAPE, "'%s' has %d parameters, '%s' has %d; the same is expected",
                        node->name, a->params, owner->name, b->params);
-    for (int i = 0; i < a->params; i++) {
-        if (a->param[i].is_tracked)
-            return lk_fail(LK_E_UNSUPPORTED,
-                           "'%s' has moving averages ('%s'), which are not shared", owner->name,
-                           a->param[i].name);
-        if (lk_shape_equal(&a->param[i].shape, &b->param[i].shape))
-            continue;
-        lk_shape_print(&a->param[i].shape, of_a, sizeof of_a);
-        lk_shape_print(&b->param[i].shape, of_b, sizeof of_b);
-        return lk_fail(LK_E_SHAPE,
-                       "'%s.%s' is %s, '%s.%s' is %s; to be shared they must be the same",
-                       node->name, a->param[i].name, of_a, owner->name, b->param[i].name, of_b);
-    }
+    for (int i = 0; i < a->params; i++)
+        LK_TRY(check_parameter(node, owner, i));
     return LK_OK;
 }
 
