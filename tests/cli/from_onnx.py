@@ -352,6 +352,20 @@ class Refusals(OnnxTest):
             others + loops, *(constant(f'c{i}', [0], []) for i in range(32000)),
             constant('zero', [0], []), outputs=['63_0']))
 
+    def test_many_guards_of_large_tables(self):
+        """Each asks whether a token has a row, of which there are 2^20."""
+        tokens = message((1, 't'), (2, message((1, message((1, 7), (2, message(
+            (1, message((2, 'n'))), (1, message((1, 3))))))))))
+        table = (5, message((1, 1 << 20), (1, 1), (2, 1), (8, 'table'), (9, bytes(4 << 20))))
+        nodes = [node('Clip', ['t', 'low', 'high'], ['safe']),
+                 node('Equal', ['t', 'safe'], ['known']),
+                 node('Reshape', ['known', 'column'], ['mask']),
+                 node('Gather', ['table', 'safe'], ['rows'])]
+        guards = [node('Where', ['mask', 'rows', 'low'], [f'y{i}']) for i in range(200)]
+        self.refuse_soon('no node makes', model(
+            nodes + guards, table, constant('low', [0], []), constant('column', [0, 3, 1]),
+            constant('high', [(1 << 20) - 1], []), inputs=[tokens]))
+
     def test_what_is_not_supported(self):
         for nodes, said in (
                 ([node('Magic', ['x'], ['y'])], ["node 'node_Magic' (Magic)", 'not supported']),

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { NEAR = 1024, MOST_STEPS = 24, MOST_ROWS = 1 << 22, MOST_DEPTH = 8 };
+enum { NEAR = 256, MOST_STEPS = 24, MOST_LOOKS = 1 << 23, MOST_DEPTH = 8 };
 
 enum step_kind { TOKEN, NUMBER, ADD, SUBTRACT, MULTIPLY, LESS, EQUAL, NOT, SAME, WHERE, CLIP };
 
@@ -209,7 +209,7 @@ static enum lk_status make_identity(draft *d, struct lk_onnx_node *node, const c
 /* An embedding of tokens of an input: a Gather. */
 struct rows {
     const char *input;
-    int64_t count;
+    int64_t count, *looked;
     const struct lk_onnx_node *gather;
 };
 
@@ -253,7 +253,7 @@ static bool is_guard(const draft *d, int n, const char *name, const struct rows 
 {
     struct program p;
     return read_program(d, n, name, &p) && strcmp(p.input, rows->input) == 0 &&
-           is_true(&p, rows->count);
+           (*rows->looked += rows->count) <= MOST_LOOKS && is_true(&p, rows->count);
 }
 
 /* Leaves out what a Where at node n asks of tokens alone, beside what else it asks. */
@@ -307,35 +307,39 @@ static enum lk_status join_gather(draft *d, int n, int64_t *looked)
         return LK_OK;
     const value *table = lk_onnx_find(d, node->inputs[0]);
     if (!table || !table->constant || table->constant->rank != 2 ||
-        (*looked += table->constant->dim[0]) > MOST_ROWS ||
+        (*looked += table->constant->dim[0]) > MOST_LOOKS ||
         !read_program(d, n, node->inputs[1], &p) || !is_same(&p, table->constant->dim[0]))
         return LK_OK;
     LK_TRY(set_input(d, node, 1, p.input));
-    return drop_guards(d, n, &(struct rows){p.input, table->constant->dim[0], node});
+    return drop_guards(d, n, &(struct rows){p.input, table->constant->dim[0], looked, node});
 }
 
 /* Up to which number from 0 on it stays itself, and what is beyond becomes that; -1: it is no
  * length. */
-static int64_t find_limit(const struct program *p)
+static int64_t find_limit(const struct program *p, int64_t *looked)
 {
-    enum { MOST = 1 << 20, BEYOND = 1 << 30 };
+    enum { BEYOND = 1 << 30 };
     int64_t n = 0;
-    while (n < MOST && compute(p, (double)n) == (double)n)
+    if (compute(p, BEYOND) == BEYOND)
+        return -1;
+    while (*looked < MOST_LOOKS && compute(p, (double)n) == (double)n) {
         n++;
-    return n > 0 && n < MOST && compute(p, (double)n) == (double)(n - 1) &&
+        ++*looked;
+    }
+    return n > 0 && *looked < MOST_LOOKS && compute(p, (double)n) == (double)(n - 1) &&
                    compute(p, BEYOND) == (double)(n - 1) && compute(p, -BEYOND) == 0
                ? n - 1
                : -1;
 }
 
 /* Lengths that end where a sequence of the file does are clipped by the layer as well. */
-static enum lk_status join_length(draft *d, int n)
+static enum lk_status join_length(draft *d, int n, int64_t *looked)
 {
     const struct lk_onnx_node *node = &d->file->nodes[n];
     struct program p;
     if (node->input_count < 5 || !*node->inputs[4] || !read_program(d, n, node->inputs[4], &p))
         return LK_OK;
-    const int64_t limit = find_limit(&p);
+    const int64_t limit = find_limit(&p, looked);
     for (int i = 0; limit > 0 && i < d->file->input_count; i++)
         if (d->file->inputs[i].rank > 1 && d->file->inputs[i].dim[1] == limit)
             return set_input(d, node_at(d, n), 4, p.input);
@@ -344,13 +348,13 @@ static enum lk_status join_length(draft *d, int n)
 
 enum lk_status lk_onnx_join_tokens(struct lk_onnx_draft *draft)
 {
-    int64_t looked = 0;
+    int64_t looked = 0; /* numbers that are tried, so that no file takes long */
     for (int n = 0; n < draft->file->node_count; n++) {
         const char *op = draft->file->nodes[n].op;
         if (strcmp(op, "Gather") == 0)
             LK_TRY(join_gather(draft, n, &looked));
         if (strcmp(op, "LSTM") == 0 || strcmp(op, "GRU") == 0 || strcmp(op, "RNN") == 0)
-            LK_TRY(join_length(draft, n));
+            LK_TRY(join_length(draft, n, &looked));
     }
     return LK_OK;
 }
