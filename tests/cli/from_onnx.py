@@ -215,9 +215,11 @@ class Computes(OnnxTest):
                   constant('near', [2], [])]
         rows = node('Gather', ['table', 'safe'], ['y'])
         npy.write(self.path('t.npy'), '<i4', [2, 3], [0, 3, 1, 2, 9, -4])
-        for inputs in ['t', 'low', 'high'], ['t', '', 'high'], ['t', 'low']:
-            self.put('m.onnx', model([node('Clip', inputs, ['safe']), rows], *bounds,
-                                     inputs=[tokens]))
+        ways = [[node('Clip', inputs, ['safe'])] for inputs in
+                (['t', 'low', 'high'], ['t', '', 'high'], ['t', 'low'])]
+        ways.append([node('Max', ['t', 'low'], ['m']), node('Min', ['m', 'high'], ['safe'])])
+        for way in ways:
+            self.put('m.onnx', model([*way, rows], *bounds, inputs=[tokens]))
             self.run_program('import', 'm.onnx', '-o', 'net', '--force')
             self.run_program('run', 'net', '--input', 't=t.npy', '--output', 'values',
                              '--force')

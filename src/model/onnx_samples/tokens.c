@@ -10,7 +10,21 @@
 
 enum { NEAR = 256, MOST_STEPS = 24, MOST_LOOKS = 1 << 23, MOST_DEPTH = 8 };
 
-enum step_kind { TOKEN, NUMBER, ADD, SUBTRACT, MULTIPLY, LESS, EQUAL, NOT, SAME, WHERE, CLIP };
+enum step_kind {
+    TOKEN,
+    NUMBER,
+    ADD,
+    SUBTRACT,
+    MULTIPLY,
+    LESS,
+    EQUAL,
+    NOT,
+    SAME,
+    WHERE,
+    CLIP,
+    SMALLER,
+    LARGER
+};
 
 /* A number computed from those of steps before. */
 struct step {
@@ -35,7 +49,7 @@ static const struct {
 } known[] = {{"Add", ADD, 2},   {"Sub", SUBTRACT, 2},  {"Mul", MULTIPLY, 2},
              {"Less", LESS, 2}, {"Equal", EQUAL, 2},   {"Not", NOT, 1},
              {"Cast", SAME, 1}, {"Identity", SAME, 1}, {"Where", WHERE, 3},
-             {"Clip", CLIP, 3}};
+             {"Clip", CLIP, 3}, {"Min", SMALLER, 2},   {"Max", LARGER, 2}};
 
 static bool is_input(const struct lk_onnx_graph *file, const char *name)
 {
@@ -150,6 +164,8 @@ static double compute(const struct program *p, double token)
                   : s->kind == EQUAL    ? a == b
                   : s->kind == NOT      ? a == 0
                   : s->kind == WHERE    ? (a != 0 ? b : c)
+                  : s->kind == SMALLER  ? fmin(a, b)
+                  : s->kind == LARGER   ? fmax(a, b)
                   : s->kind == CLIP     ? fmin(fmax(a, b), c)
                                         : a;
     }
