@@ -143,6 +143,8 @@ static enum lk_status describe(const struct lk_replica *replica, struct lk_text 
             lk_shape_print(&scheduled->shapes.x[j], shape, sizeof shape);
             lk_text_append(text, " %d %s", scheduled->x[j], shape);
         }
+        for (int j = 0; j < scheduled->shapes.params; j++)
+            lk_text_append(text, " %s", replica->params[replica->prepared[i].param[j]].name);
         describe_choices(replica, i, text);
         lk_text_append(text, "\n");
     }

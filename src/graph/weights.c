@@ -50,7 +50,7 @@ enum lk_status lk_replica_write_param(struct lk_replica *replica, int index, con
 
 struct lk_param_penalties lk_param_penalties(const struct lk_param *param)
 {
-    const bool has_any = param->is_trainable && param->shape.rank >= 2;
+    const bool has_any = param->is_trainable && lk_param_is_weight(&param->spec);
     return has_any ? (struct lk_param_penalties){param->l1, param->l2}
                    : (struct lk_param_penalties){0};
 }

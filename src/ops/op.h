@@ -20,10 +20,10 @@ struct lk_param_spec {
     struct lk_shape shape;
     enum lk_init init;
     int64_t fan_in, fan_out;
-    bool is_tracked; /* a moving average, which no optimizer moves: an update subtracts
-                      * the mean of its dw over the samples, which is no derivative but
-                      * a difference; or what stays as it is, whose dw is 0 */
+    bool is_tracked; /* a moving average: an update subtracts the mean of its dw over the
+                      * samples, a difference; or what stays as it is, whose dw is 0 */
     bool is_rows;    /* a table, of which a step reads few rows; dw of the others is 0 */
+    bool is_affine;  /* scales or shifts numbers one by one, whatever its shape */
 };
 
 /* What is known of an operation's shapes: the caller fills the first part, infer the second. */

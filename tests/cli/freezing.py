@@ -237,6 +237,25 @@ class Freezing(ProgramTest):
                 self.train(f'kept{number}', '--cache-features', 'f.feats', freeze=freeze),
                 self.train(f'whole{number}', freeze=freeze))
 
+    def test_weights_of_another_frozen_entry(self):
+        for owner in 'a', 'b':
+            self.put('net.yaml', f"""name: net
+input: [28, 28, 1]
+layers:
+  - {{name: a, conv2d: {{filters: 4, kernel: 3}}}}
+  - {{name: b, from: image, conv2d: {{filters: 4, kernel: 3}}}}
+  - {{name: t, from: image, tanh: }}
+  - {{name: c, from: t, weights: {owner}, conv2d: {{filters: 4, kernel: 3}}}}
+  - {{name: j, from: [a, b, c], concat: {{axis: c}}}}
+  - flatten
+  - dense: {{units: 10}}
+  - softmax
+""")
+            freeze = ('--freeze-until', 'j', '--epochs', '1')
+            self.assertEqual(
+                self.train(f'kept_{owner}', '--cache-features', 'f.feats', freeze=freeze),
+                self.train(f'whole_{owner}', freeze=freeze))
+
     def test_a_damaged_file(self):
         self.train('one', '--epochs', '1', '--cache-features', 'f.feats')
         path = Path(self.path('f.feats'))

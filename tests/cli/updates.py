@@ -190,6 +190,22 @@ class UpdatesTest(ProgramTest):
             self.assertLess(abs(gamma[2] - gamma[0]), 1e-3)
             self.assertGreater(abs(gamma[1] - gamma[0]), 5e-3)
 
+    def test_decay_spares_scales_of_single_numbers(self):
+        self.put('net.yaml', """name: net
+input: [28, 28, 1]
+layers:
+  - {name: n, layer_norm: {axis: all}}
+  - flatten
+  - dense: {units: 10}
+  - softmax
+""")
+        self.net('spared', '--steps', '1', '--optimizer',
+                 'sgd lr=0.5 weight_decay=0.5 decay_of=weights', model='net.yaml')
+        self.net('none', '--steps', '1', '--optimizer', 'sgd lr=0.5', model='net.yaml')
+        spared, none = self.arrays('spared'), self.arrays('none')
+        self.assertEqual(spared['n.gamma'], none['n.gamma'])
+        self.assertNotEqual(spared['dense_1.weight'], none['dense_1.weight'])
+
     def test_clipping(self):
         plain = self.bits('plain', '--steps', '4', '--optimizer', 'sgd lr=0.1')
         for setting in 'clip_norm', 'clip_value':

@@ -55,6 +55,12 @@ static inline const struct lk_node *lk_node_owner(const struct lk_node *node)
     return node->weights_of ? node->weights_of : node;
 }
 
+/* Whether a parameter is one of those that decay and have penalties: no bias, no scale. */
+static inline bool lk_param_is_weight(const struct lk_param_spec *spec)
+{
+    return spec->shape.rank > 1 && !spec->is_affine;
+}
+
 /* The device of a group that computes a node, from 0 on. */
 static inline int lk_node_place(const struct lk_node *node)
 {

@@ -259,7 +259,7 @@ static enum lk_status read_penalties(const struct lk_reading *reading,
         LK_TRY(lk_yaml_at(value, lk_option_set(table, penalties, table[i].name, text)));
     }
     for (int i = 0; i < node->shapes.params; i++)
-        has_weights |= node->shapes.param[i].shape.rank > 1;
+        has_weights |= lk_param_is_weight(&node->shapes.param[i]);
     if (place && !has_weights)
         return lk_yaml_fail(place, "%s has no weights for l1 and l2, which spare vectors",
                             entry->op->name);

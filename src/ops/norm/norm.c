@@ -6,11 +6,11 @@ void lk_norm_infer(struct lk_op_shapes *shapes, const struct lk_shape *learned)
     const struct lk_norm_options *o = shapes->options;
     int count = 0;
     if (o->scale)
-        shapes->param[count++] =
-            (struct lk_param_spec){.name = "gamma", .shape = *learned, .init = LK_INIT_ONES};
+        shapes->param[count++] = (struct lk_param_spec){
+            .name = "gamma", .shape = *learned, .init = LK_INIT_ONES, .is_affine = true};
     if (o->center)
-        shapes->param[count++] =
-            (struct lk_param_spec){.name = "beta", .shape = *learned, .init = LK_INIT_ZEROS};
+        shapes->param[count++] = (struct lk_param_spec){
+            .name = "beta", .shape = *learned, .init = LK_INIT_ZEROS, .is_affine = true};
     shapes->params = count;
     shapes->y = shapes->x[0];
     shapes->backward_reads_x = true;

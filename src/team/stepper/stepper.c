@@ -94,17 +94,16 @@ static enum lk_status allocate_alone(struct lk_stepper *stepper, size_t real)
     return LK_OK;
 }
 
-/* Factors of a parameter's updates: a vector is a bias, or scales or shifts what is normalized.
- */
+/* Factors of a parameter's updates. */
 static struct lk_param_factors factors_of(const struct lk_stepper *stepper,
                                           const struct lk_param *param)
 {
-    const bool is_vector = param->shape.rank < 2;
     const struct lk_param_penalties penalties = lk_param_penalties(param);
     return (struct lk_param_factors){.first = param->offset,
                                      .count = param->count,
                                      .rate = param->lr_scale,
-                                     .decay = stepper->spares_vectors && is_vector ? 0 : 1,
+                                     .decay = !stepper->spares_vectors ||
+                                              lk_param_is_weight(&param->spec),
                                      .l1 = penalties.l1,
                                      .l2 = penalties.l2};
 }
