@@ -37,7 +37,11 @@ enum lk_status lk_trainer_take_normalization(struct lk_trainer *trainer, const c
     const struct lk_settings *s = trainer->settings;
     const struct lk_node *images = lk_model_images(trainer->model);
     struct lk_pipeline *p = &trainer->pipeline, *eval = &trainer->eval_pipeline;
-    if ((!*s->weights && !*s->init_from) || !there || !images || p->values || eval->values)
+    if ((!*s->weights && !*s->init_from) || !there)
+        return LK_OK;
+    if (lk_standardize_adopt_from(there, p) + lk_standardize_adopt_from(there, eval) > 0)
+        LK_TRY(lk_trainer_use_pipelines(trainer));
+    if (!images || p->values || eval->values)
         return LK_OK;
     const int channels = (int)images->shapes.y.dim[0];
     return lk_normalize_adopt_from(there, channels, p) &&

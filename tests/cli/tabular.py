@@ -216,6 +216,14 @@ class TabularTest(ProgramTest):
         other = 'csv:penguins,fields=x:flipper+culmen,label=species'
         self.assertEqual(self.judged('run')['loss'],
                          self.judged('run', '--data', other)['loss'])
+        # Another run that begins with its weights standardizes as it did.
+        done = self.run_program('train', '--init-from', 'run', '--lr', '1e-20', '--steps', '1',
+                                '--optimizer', 'sgd', '--batch-size', '64', '--run', 'next')
+        self.assertIn("numbers are standardized as in 'run'", done.stderr)
+        self.assertAlmostEqual(self.events('next', 'eval')[-1]['loss'],
+                               self.events('run', 'eval')[-1]['loss'], 5)
+        self.run_program('train', '--init-from', 'run', '--lr', '1e-20', '--steps', '2',
+                         '--optimizer', 'sgd', '--batch-size', '64', '--run', 'next')
         self.put('label.yaml', CLASSES.replace('input: [3]', 'input: {label: [1]}'))
         self.refused(3, "field 'numbers' of data", 'train', 'label.yaml', '--data',
                      'csv:penguins,fields=flipper,culmen,label=heavy', '--steps', '1')

@@ -206,6 +206,19 @@ bool lk_normalize_adopt_from(const char *text, int channels, struct lk_pipeline 
     return false;
 }
 
+bool lk_standardize_adopt_from(const char *text, struct lk_pipeline *pipeline)
+{
+    struct lk_pipeline from = {0};
+    const bool has = text && lk_pipeline_parse(text, false, &from) == LK_OK &&
+                     from.standardizes && !pipeline->standardizes;
+    lk_error_clear();
+    if (!has)
+        return false;
+    pipeline->standardizes = true;
+    memcpy(pipeline->standardize, from.standardize, sizeof pipeline->standardize);
+    return true;
+}
+
 /* The lowest and the highest value that images have, of all channels. */
 static void find_range(const struct lk_transform *transform, int channels, double range[2])
 {

@@ -22,6 +22,9 @@ struct lk_input_range {
 bool lk_normalize_adopt(const char *preset, int channels, struct lk_pipeline *pipeline);
 bool lk_normalize_adopt_from(const char *text, int channels, struct lk_pipeline *pipeline);
 
+/* Gives a pipeline that standardizes nothing what another one, `text` or NULL, has of it. */
+bool lk_standardize_adopt_from(const char *text, struct lk_pipeline *pipeline);
+
 /* Says as a warning that images reach a model otherwise than its weights want it: `preset` is
  * what the weights were trained with ("torchvision", "keras-tf", "keras-caffe"), `whose` what
  * they are, such as "vgg16.pth". Small differences, such as a mean of one's own data, are none.

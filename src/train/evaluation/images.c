@@ -88,12 +88,23 @@ static bool adopt(const struct lk_foreign_images *how, int channels,
                          : how->preset && lk_normalize_adopt(how->preset, channels, pipeline);
 }
 
+static void take_numbers(const struct lk_foreign_images *how, const char *whose,
+                         struct lk_pipeline *pipeline, struct lk_pipeline *other)
+{
+    if (!lk_standardize_adopt_from(how->pipeline, pipeline))
+        return;
+    if (other)
+        (void)lk_standardize_adopt_from(how->pipeline, other);
+    lk_log(LK_LOG_INFO, "numbers are standardized as in '%s'", whose);
+}
+
 void lk_model_take_images(const struct lk_model *model, const char *whose,
                           const struct lk_foreign_weights *weights,
                           struct lk_pipeline *pipeline, struct lk_pipeline *other)
 {
     const struct lk_foreign_images how = lk_foreign_images(weights);
     const struct lk_node *images = lk_model_images(model);
+    take_numbers(&how, whose, pipeline, other);
     if (!images || pipeline->values || (other && other->values) ||
         !has_standard_scale(&images->input))
         return;

@@ -30,9 +30,9 @@ struct lk_foreign_weights;
 void lk_model_warn_of_images(const struct lk_model *model, const struct lk_pipeline *pipeline,
                              const char *whose, const struct lk_foreign_weights *weights);
 
-/* Lets images be normalized as they were for the weights, as if that had been typed, and says
- * so, where nothing says how: neither the pipelines (`other` may be NULL) nor the model's input
- * have a normalization of their own. */
+/* Lets images be normalized, and numbers standardized, as they were for the weights, as if that
+ * had been typed, and says so, where nothing says how: neither the pipelines (`other` may be
+ * NULL) nor the model's input have a normalization of their own. */
 void lk_model_take_images(const struct lk_model *model, const char *whose,
                           const struct lk_foreign_weights *weights,
                           struct lk_pipeline *pipeline, struct lk_pipeline *other);
