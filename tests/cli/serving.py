@@ -389,7 +389,11 @@ class Routes(ServingTest):
             for _ in range(3):
                 server.post('/v1/models/tiny:predict', {'instances': [self.pixels]})
             server.post('/v1/models/tiny:predict', 'nonsense')
-            text = server.get('/metrics')[1].decode()
+            # A request is counted when its answer has left, which its client may have by then.
+            until = time.monotonic() + 10
+            text = ''
+            while 'code="4xx"} 1' not in text and time.monotonic() < until:
+                text = server.get('/metrics')[1].decode()
             self.assertIn('lockstep_requests_total{model="tiny",code="2xx"} 3', text)
             self.assertIn('lockstep_requests_total{model="tiny",code="4xx"} 1', text)
             self.assertIn('lockstep_request_duration_seconds_count{model="tiny"} 4', text)
