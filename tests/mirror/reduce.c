@@ -303,15 +303,22 @@ static void test_streamed_copies(void **state)
     lk_reducer_destroy(reducer);
 }
 
+/* A reducer, and a job of all terms of 8 shards with one copy. */
+static struct trial *begin_whole(struct lk_reducer **reducer)
+{
+    assert_ok(lk_reducer_create(2, reducer));
+    struct trial *t = trial_create(LK_F32, 50021);
+    add_run(t, 0, 8, 100);
+    make_job(t, 1, 0);
+    return t;
+}
+
 /* Terms whose sum nobody wants are looked at nevertheless, and stay as they are. */
 static void test_looked_at(void **state)
 {
     struct lk_reducer *reducer;
     (void)state;
-    assert_ok(lk_reducer_create(2, &reducer));
-    struct trial *t = trial_create(LK_F32, 50021);
-    add_run(t, 0, 8, 100);
-    make_job(t, 1, 0);
+    struct trial *t = begin_whole(&reducer);
     t->job.checksums = t->checksums;
     t->sums[0].copy_count = 0;
     assert_ok(lk_reducer_sum(reducer, &t->job));
@@ -326,10 +333,7 @@ static void test_in_place(void **state)
 {
     struct lk_reducer *reducer;
     (void)state;
-    assert_ok(lk_reducer_create(2, &reducer));
-    struct trial *t = trial_create(LK_F32, 50021);
-    add_run(t, 0, 8, 100);
-    make_job(t, 1, 0);
+    struct trial *t = begin_whole(&reducer);
     void *into[] = {(void *)t->terms[0].values, (void *)t->terms[5].values};
     void *expected = sum_of(LK_F32, t->shards, t->count, (struct lk_subtree){0, 8});
     t->sums[0].copies = into;

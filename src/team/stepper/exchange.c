@@ -48,6 +48,12 @@ static enum lk_status create_side(struct lk_exchange *e, struct lk_exchange_side
                                   &side->checks);
 }
 
+int lk_exchange_terms(int shards, int most, bool keeps_sums)
+{
+    const struct lk_shard_run all = {0, shards};
+    return keeps_sums ? lk_terms_held(all, most) : lk_terms_held_most(shards, most);
+}
+
 /* Reals before the terms: room for their checksums, after which a view may begin. */
 static int64_t find_head(const struct lk_exchange *e, const struct lk_exchange_config *c)
 {
@@ -64,9 +70,7 @@ static int64_t find_head(const struct lk_exchange *e, const struct lk_exchange_c
 static enum lk_status create(struct lk_exchange *e, const struct lk_exchange_config *c)
 {
     const struct lk_tiling *tiling = lk_replica_tiling(c->replicas[0]);
-    const struct lk_shard_run all = {0, c->shards};
-    e->most_terms = c->keeps_sums ? lk_terms_held(all, tiling->shards)
-                                  : lk_terms_held_most(c->shards, tiling->shards);
+    e->most_terms = lk_exchange_terms(c->shards, tiling->shards, c->keeps_sums);
     e->head = find_head(e, c);
     for (int i = c->places - 1; i >= 0; i--) {
         e->sides[i].device = c->devices[i];

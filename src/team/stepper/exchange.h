@@ -22,6 +22,10 @@ struct lk_exchange_config {
                       * beside that of its terms, and does not come back from the host */
 };
 
+/* How many terms, each as long as the gradient, a device has room for that computes `most` of a
+ * batch's shards at a time. */
+int lk_exchange_terms(int shards, int most, bool keeps_sums);
+
 /* Kernels run after lk_device_build(). fails: LK_E_MEMORY, LK_E_DEVICE_MEMORY */
 LK_MUST_CHECK enum lk_status lk_exchange_create(const struct lk_exchange_config *config,
                                                 struct lk_exchange **exchange);

@@ -5,14 +5,12 @@
 #include "graph/watch.h"
 #include <stdlib.h>
 
-/* Arrays as long as the gradient that hold sums over shards. */
+/* Arrays as long as the gradient that hold sums over shards: terms, and what comes back. */
 static int count_sums(const struct lk_stepper_config *c)
 {
-    const struct lk_shard_run all = {0, c->shards};
     if (!c->most_shards)
         return 1;
-    return c->keeps_sums ? lk_terms_held(all, c->most_shards)
-                         : 1 + lk_terms_held_most(c->shards, c->most_shards);
+    return lk_exchange_terms(c->shards, c->most_shards, c->keeps_sums) + !c->keeps_sums;
 }
 
 enum lk_status lk_stepper_plan(const struct lk_stepper_config *c,
