@@ -237,18 +237,8 @@ static enum lk_status take_first(struct lk_onnx_arrays *a, const struct lk_onnx_
     return LK_OK;
 }
 
-static bool has_convolution(const struct lk_onnx_graph *file)
-{
-    bool found = false;
-    for (int n = 0; n < file->node_count; n++)
-        found |= strcmp(file->nodes[n].op, "Conv") == 0;
-    return found;
-}
-
-/* How many samples all arrays have along their first axis, which the file leaves open for all
- * of its inputs; 1: not so. */
-static int64_t count_samples(const struct lk_onnx_graph *file,
-                             const struct lk_onnx_array *given, int count)
+/* How many samples all arrays have along their first axis; 1: not so. */
+static int64_t count_samples(const struct lk_onnx_array *given, int count)
 {
     const int64_t samples =
         count > 0 && given[0].tensor->rank > 0 ? given[0].tensor->dim[0] : 1;
@@ -258,28 +248,19 @@ static int64_t count_samples(const struct lk_onnx_graph *file,
             lk_onnx_is_whole(tensor->type))
             return 1;
     }
-    for (int i = 0; i < file->input_count; i++)
-        if (file->inputs[i].rank < 1 || file->inputs[i].dim[0] >= 0)
-            return 1;
-    return file->input_count == count && has_convolution(file) ? samples : 1;
+    return samples;
 }
 
-static enum lk_status find_samples(const char *path, const struct lk_onnx_array *given,
-                                   int count, int64_t *samples)
+static int64_t find_samples(const char *path, const struct lk_onnx_array *given, int count)
 {
-    struct lk_onnx_file opened = {0};
     struct lk_import_options options = {0};
-    LK_TRY(lk_onnx_read(path, &opened));
-    *samples = count_samples(&opened.graph, given, count);
-    lk_onnx_clear(&opened);
-    for (int i = 0; *samples > 1 && i < count; i++)
+    const int64_t samples = count_samples(given, count);
+    for (int i = 0; samples > 1 && i < count; i++)
         if (given[i].tensor->rank == 4) { /* which a file may leave open */
             options.height = (int)given[i].tensor->dim[2];
             options.width = (int)given[i].tensor->dim[3];
         }
-    if (*samples > 1 && !lk_onnx_is_by_samples(path, &options))
-        *samples = 1;
-    return LK_OK;
+    return samples > 1 && lk_onnx_is_by_samples(path, count, &options) ? samples : 1;
 }
 
 /* --- all of it --------------------------------------------------------------------------- */
@@ -314,8 +295,7 @@ static enum lk_status open_arrays(const char *file, const struct lk_onnx_array *
 enum lk_status lk_onnx_open_arrays(const char *file, const struct lk_onnx_array *given,
                                    int count, struct lk_onnx_arrays **arrays)
 {
-    int64_t samples = 1;
-    LK_TRY(find_samples(file, given, count, &samples));
+    const int64_t samples = find_samples(file, given, count);
     if (samples > 1) {
         const enum lk_status status = open_arrays(file, given, count, samples, arrays);
         if (status == LK_OK || status == LK_E_MEMORY)

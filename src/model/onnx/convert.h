@@ -54,9 +54,11 @@ LK_MUST_CHECK enum lk_status lk_onnx_join_loops(struct lk_arena *arena,
  * same for all tokens that its table has. In src/model/onnx_samples. */
 LK_MUST_CHECK enum lk_status lk_onnx_join_tokens(struct lk_onnx_draft *draft);
 
-/* Whether a file, whose batch is open, computes each sample by itself, and has samples along
- * the first axis of all outputs: whether it could be imported so. */
-bool lk_onnx_is_by_samples(const char *file, const struct lk_import_options *options);
+/* Whether a file with so many inputs and with convolutions leaves the batch of all inputs open,
+ * computes each sample by itself, and has samples along the first axis of all outputs: whether
+ * it could be imported so. What cannot be read is refused by whoever opens it. */
+bool lk_onnx_is_by_samples(const char *file, int inputs,
+                           const struct lk_import_options *options);
 
 /* The node at work by the operators for batches; *done: there was one. */
 LK_MUST_CHECK enum lk_status lk_onnx_convert_batch(struct lk_onnx_draft *draft, bool *done);

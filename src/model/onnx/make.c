@@ -286,19 +286,39 @@ static bool has_samples_first(const struct lk_onnx_draft *draft)
     return draft->file->output_count > 0;
 }
 
-bool lk_onnx_is_by_samples(const char *file, const struct lk_import_options *options)
+static bool has_convolution(const struct lk_onnx_graph *file)
+{
+    bool found = false;
+    for (int n = 0; n < file->node_count; n++)
+        found |= strcmp(file->nodes[n].op, "Conv") == 0;
+    return found;
+}
+
+/* Whether a file of so many inputs leaves the first axis of all of them open. */
+static bool leaves_batch_open(const struct lk_onnx_graph *file, int inputs)
+{
+    bool is_open = file->input_count == inputs;
+    for (int i = 0; i < file->input_count; i++)
+        is_open &= file->inputs[i].rank > 0 && file->inputs[i].dim[0] < 0;
+    return is_open;
+}
+
+bool lk_onnx_is_by_samples(const char *file, int inputs,
+                           const struct lk_import_options *options)
 {
     struct lk_onnx_file opened = {0};
     struct lk_imported made = {0};
     struct lk_onnx_draft draft = {
         .where = file, .options = options, .file = &opened.graph, .made = &made};
     enum lk_status status = lk_onnx_read(file, &opened);
-    if (status == LK_OK)
+    const bool may_be = status == LK_OK && leaves_batch_open(&opened.graph, inputs) &&
+                        has_convolution(&opened.graph);
+    if (may_be)
         status = lk_onnx_join_loops(&draft.arena, &opened.graph, false);
-    if (status == LK_OK)
+    if (may_be && status == LK_OK)
         status = convert_for_samples(&draft);
     const bool is_by_samples =
-        status == LK_OK && draft.batch == LK_ONNX_OPEN && has_samples_first(&draft);
+        may_be && status == LK_OK && draft.batch == LK_ONNX_OPEN && has_samples_first(&draft);
     if (status != LK_OK)
         lk_error_clear();
     free(draft.inputs.bytes);
