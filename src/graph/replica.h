@@ -30,8 +30,7 @@ struct lk_replica_config {
     int place, places; /* it runs the operations of one place of a group of so many devices
                         * (place/group.h), and has their parameters; places 0: of all */
     uint64_t seed;
-    /* what happens to uint8 inputs, copied; NULL: nothing */
-    const struct lk_transform *transform;
+    const struct lk_transform *transform; /* of uint8 inputs, copied; NULL: none */
     int optimizer_arrays; /* arrays of gradient_count reals that the optimizer and others will
                            * allocate on the device: counted when the replica's memory is
                            * planned */
@@ -46,7 +45,8 @@ struct lk_replica_config {
     bool one_step; /* forward computes time step `step` of sequences, from 0 on: inputs are [1],
                     * lengths 1, outputs [1, c]. Not in training. fails: LK_E_UNSUPPORTED where
                     * an operation needs more than earlier time steps */
-    bool few_samples;    /* plane tiles on a CPU, where planes/ can */
+    bool few_samples; /* plane tiles on a CPU, where planes/ can; perhaps of less than `batch`
+                       * samples then, unless in training: lk_replica_batch() */
     bool borrows_memory; /* of weights_of for activations, where that is large enough: neither
                           * may run forward before the other's results were used */
     struct lk_choices *choices; /* of algorithms; outlives the replica. NULL: those of
@@ -89,11 +89,11 @@ LK_MUST_CHECK enum lk_status lk_replica_create(const struct lk_replica_config *c
 
 /* Builds the kernels and allocates all memory; weights are not set. */
 LK_MUST_CHECK enum lk_status lk_replica_build(struct lk_replica *replica);
-
 void lk_replica_destroy(struct lk_replica *replica);
 
 struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica);
 const struct lk_tiling *lk_replica_tiling(const struct lk_replica *replica);
+int64_t lk_replica_batch(const struct lk_replica *replica);
 
 /* From now on multiplies gradients by the first real of `scale`, which must outlive the
  * replica's work; NULL: by 1. */

@@ -32,6 +32,11 @@ int64_t lk_replica_gradient_count(const struct lk_replica *replica)
     return replica->gradient_count;
 }
 
+int64_t lk_replica_batch(const struct lk_replica *replica)
+{
+    return replica->config.batch;
+}
+
 const struct lk_tiling *lk_replica_tiling(const struct lk_replica *replica)
 {
     return &replica->tiling;

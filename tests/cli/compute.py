@@ -171,6 +171,26 @@ output: pool
             self.assertEqual(pools[0][0], pools[1][0])
             self.assert_close(pools[0][1], pools[1][1])
 
+    def test_images_too_large_for_the_caches(self):
+        """Few of them are computed two by two, and alone: the same bits."""
+        side = 300
+        self.put('net.yaml', f"""name: net
+input: {{shape: [{side}, {side}, 1], type: uint8}}
+layers:
+  - {{name: made, conv2d: {{filters: 4, kernel: 3, padding: same}}}}
+  - {{name: mean, global_average_pool: }}
+output: mean
+""")
+        pixels = [(i * i // 7 + i) % 251 for i in range(3 * side * side)]
+        npy.write(self.path('all.npy'), '|u1', (3, side, side, 1), pixels)
+        self.compute('--input', 'all.npy', '--batch-size', '3', model='net.yaml')
+        means = self.value('mean')[1]
+        for i in range(3):
+            npy.write(self.path('one.npy'), '|u1', (1, side, side, 1),
+                      pixels[i * side * side:(i + 1) * side * side])
+            self.compute('--input', 'one.npy', '--batch-size', '3', '--force', model='net.yaml')
+            self.assertEqual(self.value('mean')[1], means[4 * i:4 * i + 4])
+
     def test_inputs_of_numbers_have_their_scale(self):
         self.put('two.yaml', 'input: {a: {shape: [3], scale: 2, shift: 1}, b: [3]}\nlayers:\n'
                  '- {name: sum, from: [a, b], add: }\n')

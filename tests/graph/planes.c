@@ -14,9 +14,9 @@ static struct lk_node *join(struct network *net, const char *op, struct lk_node 
     return y;
 }
 
-static struct network begin(void)
+static struct network begin(int side)
 {
-    const struct lk_input input = {"image",   LK_U8, {3, {CHANNELS, SIDE, SIDE}},
+    const struct lk_input input = {"image",   LK_U8, {3, {CHANNELS, side, side}},
                                    1 / 255.0, 0,     false};
     struct network net = {0};
     ASSERT_OK(lk_graph_create(&net.graph));
@@ -28,7 +28,7 @@ static struct network begin(void)
  * its channels, a concatenation and both ways to a vector. */
 static struct network make_blocks(void)
 {
-    struct network net = begin();
+    struct network net = begin(SIDE);
     struct lk_node *stem =
         add(&net, "conv2d", net.images, "filters=12 padding=same bias=false");
     stem = add(&net, "relu", add(&net, "batch_norm", stem, ""), "");
@@ -53,15 +53,24 @@ static struct network make_blocks(void)
 /* What an image becomes stays an image. */
 static struct network make_image(void)
 {
-    struct network net = begin();
+    struct network net = begin(SIDE);
     net.probabilities = add(&net, "conv2d", net.images, "filters=5 kernel=3 stride=2");
+    return net;
+}
+
+/* Winograd's algorithm has 7x7 of its tiles here, of which the last is alone in a vector. */
+static struct network make_even_image(void)
+{
+    struct network net = begin(14);
+    struct lk_node *x = add(&net, "conv2d", net.images, "filters=9 kernel=3 padding=same");
+    net.probabilities = add(&net, "global_average_pool", add(&net, "relu", x, ""), "");
     return net;
 }
 
 /* One operation of it has no kernels for planes. */
 static struct network make_other(void)
 {
-    struct network net = begin();
+    struct network net = begin(SIDE);
     struct lk_node *x = add(&net, "conv2d", net.images, "filters=5 kernel=3");
     net.probabilities = add(&net, "global_average_pool", add(&net, "upsample", x, ""), "");
     return net;
@@ -89,7 +98,7 @@ static int64_t compute(struct lk_replica *replica, const struct network *net, fl
 {
     struct lk_shape shape;
     uint8_t *images = lk_replica_slot(replica, net->images, 0);
-    for (int i = 0; i < FEW * CHANNELS * SIDE * SIDE; i++)
+    for (int i = 0; i < FEW * (int)lk_shape_count(&net->images->input.shape); i++)
         images[i] = (uint8_t)(i * 37 + i / 7);
     ASSERT_OK(lk_replica_load(replica, 0, FEW));
     ASSERT_OK(lk_replica_forward(replica, 0));
@@ -151,6 +160,37 @@ static void images_agree(void **state)
 {
     (void)state;
     compare(make_image(), NULL, true);
+    compare(make_even_image(), "winograd2", true);
+}
+
+static void check_batch(int side, int64_t asked, int64_t taken)
+{
+    struct lk_device *device = NULL;
+    struct lk_replica *replica = NULL;
+    struct network net = begin(side);
+    setenv("LOCKSTEP_CLASS", "cpu", 1);
+    ASSERT_OK(lk_device_open(NULL, 0, &device));
+    unsetenv("LOCKSTEP_CLASS");
+    net.probabilities = add(&net, "conv2d", net.images, "filters=4 kernel=3 padding=same");
+    const struct lk_replica_config config = {.device = device,
+                                             .outputs = {net.probabilities},
+                                             .batch = asked,
+                                             .shards = 1,
+                                             .real = LK_F32,
+                                             .few_samples = true};
+    ASSERT_OK(lk_replica_create(&config, &replica));
+    assert_int_equal(lk_replica_batch(replica), taken);
+    lk_replica_destroy(replica);
+    lk_device_close(device);
+    lk_graph_destroy(net.graph);
+}
+
+static void large_images_come_one_by_one(void **state)
+{
+    (void)state;
+    check_batch(SIDE, 7, 7);
+    check_batch(256, 7, 4); /* of 1 MiB each */
+    check_batch(600, 7, 1);
 }
 
 /* As a predictor that serves has it: the weights of the one, each sample a shard of its own, of
@@ -211,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_agree),
         cmocka_unit_test(images_agree),
+        cmocka_unit_test(large_images_come_one_by_one),
         cmocka_unit_test(fewer_samples_agree),
         cmocka_unit_test(others_take_batch_tiles),
     };

@@ -8,7 +8,8 @@
  *                    relu, GATES, let nothing pass; 0 in dead lanes
  *
  * x, y: [tiles][all channels][vectors][VECTOR]. Sums run over c, r, s. -D: as lib/planes.cl;
- * FILTERS: of a block, whose sums are in registers; RELU, ADDS: finish.cl. Group ids: arrange:
+ * FILTERS: of a block, whose sums are in registers; RELU, ADDS: finish.cl; LONE 1: where a
+ * plane's last vector may have one pixel, as 7x7 and every odd square have. Group ids: arrange:
  * 0: column of taps, 1: channel, 2: tile; convolve: 0: run of vectors, 1: run of blocks of
  * filters, 2: group of a tile; pool: 0: channel, 1: tile.
  */
@@ -17,6 +18,10 @@
 #include "products/planes/args.h"
 #include "lib/planes.cl"
 #include "lib/finish.cl"
+
+#ifndef LONE
+#define LONE 0
+#endif
 
 KERNEL void planes_arrange(__global const real *x, int x_first, __global real *arranged,
                            int arranged_first, struct lk_planes a GROUP_ARGS)
@@ -33,10 +38,37 @@ KERNEL void planes_arrange(__global const real *x, int x_first, __global real *a
     const struct lk_plane_product *a, __global const real *x, __global const real *w,          \
         __global const real *shift, __global const V *more, __global V *y, int filters
 
-/* FILTERS x COUNT vectors of y, of which the first `filters` filters are there. */
-#define BLOCK(COUNT)                                                                           \
+/* The last pixel of a plane, alone in its vector: a sum for each filter, all in one vector, so
+ * that it costs one multiply-add of a tap instead of FILTERS. */
+#if LONE
+typedef __attribute__((aligned(REAL_BYTES))) PASTE(REAL, FILTERS) F;
+#else
+typedef real F;
+#endif
+#define LOAD_FILTERS(p) (*(__global const F *)(p))
+
+INLINE void put_lone(const struct lk_plane_product *a, F sum, __global const V *more,
+                     __global V *y, int filters)
+{
+    union {
+        F all;
+        real of[FILTERS];
+    } sums = {sum};
+    for (int i = 0; i < min(FILTERS, filters); i++) {
+        union {
+            real lane[VECTOR];
+            V all;
+        } v = {{sums.of[i]}};
+        y[i * a->out_vectors] = finish(v.all, more + i * a->out_vectors);
+    }
+}
+
+/* FILTERS x COUNT vectors of y, of which the first `filters` filters are there. With ALONE also
+ * the pixel that is `lone` reals behind the first. */
+#define BLOCK(COUNT, ALONE)                                                                    \
     {                                                                                          \
         V sum[FILTERS][COUNT];                                                                 \
+        F alone = ALONE ? LOAD_FILTERS(shift) : (F)0;                                          \
         UNROLL                                                                                 \
         for (int i = 0; i < FILTERS; i++) {                                                    \
             UNROLL                                                                             \
@@ -47,7 +79,7 @@ KERNEL void planes_arrange(__global const real *x, int x_first, __global real *a
             for (int r = 0; r < TAPS_Y; r++) {                                                 \
                 __global const real *row =                                                     \
                     x + r * GAP_Y % STRIDE_Y * a->phase + r * GAP_Y / STRIDE_Y * a->row;       \
-                UNROLL                                                                         \
+                ROLLED /* else LLVM loads ahead, and has no registers left for the sums */     \
                 for (int s = 0; s < TAPS_X; s++, w += FILTERS) {                               \
                     V v[COUNT];                                                                \
                     PREFETCH(w + WEIGHTS_AHEAD);                                               \
@@ -61,6 +93,8 @@ KERNEL void planes_arrange(__global const real *x, int x_first, __global real *a
                         for (int j = 0; j < COUNT; j++)                                        \
                             sum[i][j] = FMA(factor, v[j], sum[i][j]);                          \
                     }                                                                          \
+                    if (ALONE)                                                                 \
+                        alone = FMA(LOAD_FILTERS(w), (F)row[s * a->copy + lone], alone);       \
                 }                                                                              \
             }                                                                                  \
         UNROLL                                                                                 \
@@ -71,26 +105,41 @@ KERNEL void planes_arrange(__global const real *x, int x_first, __global real *a
                     y[i * a->out_vectors + j] =                                                \
                         finish(sum[i][j], more + i * a->out_vectors + j);                      \
         }                                                                                      \
+        if (ALONE)                                                                             \
+            put_lone(a, alone, more + lone / VECTOR, y + lone / VECTOR, filters);              \
     }
 
-INLINE void block_1(BLOCK_ARGS) BLOCK(1)
-INLINE void block_2(BLOCK_ARGS) BLOCK(2)
-INLINE void block_3(BLOCK_ARGS) BLOCK(3)
+INLINE void block_1(BLOCK_ARGS, int lone) BLOCK(1, 0)
+INLINE void block_2(BLOCK_ARGS, int lone) BLOCK(2, 0)
+INLINE void block_3(BLOCK_ARGS, int lone) BLOCK(3, 0)
+#if LONE
+#define WITH_LONE (FILTERS == 8 ? 3 : 2) /* vectors: registers are as few as filters */
+INLINE void block_and_lone(BLOCK_ARGS, int lone) BLOCK(WITH_LONE, 1)
+#endif
+#define BLOCK_FROM(first, block)                                                               \
+    block(a, x + (size_t)(first)*VECTOR, w, shift, more + (first), y + (first), filters, lone)
 
 /* Vectors `first` to end - 1 of FILTERS planes, in blocks as even as can be. */
 BODY void convolve(const struct lk_plane_product *a, __global const real *x,
                    __global const real *w, __global const real *shift, __global const V *more,
                    __global V *y, int first, int end, int filters)
 {
+    const int lone = (end - first - 1) * VECTOR;
+#if LONE
+    if (a->is_lone && end == a->out_vectors && end - first > WITH_LONE) {
+        BLOCK_FROM(first, block_and_lone);
+        first += WITH_LONE;
+        end--;
+    }
+#endif
     for (int left = (end - first + 2) / 3; left > 0; left--) {
         const int count = (end - first + left - 1) / left;
-        __global const real *from = x + (size_t)first * VECTOR;
         if (count == 1)
-            block_1(a, from, w, shift, more + first, y + first, filters);
+            BLOCK_FROM(first, block_1);
         else if (count == 2)
-            block_2(a, from, w, shift, more + first, y + first, filters);
+            BLOCK_FROM(first, block_2);
         else
-            block_3(a, from, w, shift, more + first, y + first, filters);
+            BLOCK_FROM(first, block_3);
         first += count;
     }
 }

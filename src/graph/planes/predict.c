@@ -5,6 +5,8 @@
 #include "graph/replica_internal.h"
 #include <string.h>
 
+enum { CACHED_BYTES = 4 << 20 };
+
 /* --- an image as a vector ---------------------------------------------------------------- */
 
 static enum lk_status prepare_spread(struct lk_op_setup *setup)
@@ -141,10 +143,29 @@ static void spread_input(struct lk_schedule *schedule, int i, int j)
                 schedule->ops[k].x[l] = to;
 }
 
+/* Samples whose largest activation stays in the caches until its reader comes: a power of two.
+ * Eight images of resnet50 at once take 1.2 times as long as one after the other. */
+static int64_t samples_at_once(const struct lk_replica *replica)
+{
+    const struct lk_schedule *schedule = &replica->schedule;
+    const size_t real = lk_dtype_bytes(replica->config.real);
+    size_t largest = 1;
+    for (int v = 0; v < schedule->value_count; v++) {
+        const size_t bytes = (size_t)lk_shape_count(&schedule->values[v].shape) * real;
+        largest = bytes > largest ? bytes : largest;
+    }
+    int64_t samples = 1;
+    while (samples < replica->config.batch && 2 * (size_t)samples * largest <= CACHED_BYTES)
+        samples *= 2;
+    return lk_least(samples, replica->config.batch);
+}
+
 void lk_replica_spread_planes(struct lk_replica *replica)
 {
     struct lk_schedule *schedule = &replica->schedule;
-    const struct lk_replica_config *c = &replica->config;
+    struct lk_replica_config *c = &replica->config;
+    c->batch = samples_at_once(replica);
+    c->shards = (int)lk_least(c->shards, c->batch);
     replica->tiling = lk_tiling_make_planes(lk_device_info(c->device), c->batch, c->shards);
     for (int i = 0; i < schedule->op_count; i++)
         for (int j = 0; j < schedule->ops[i].shapes.inputs; j++)

@@ -54,7 +54,15 @@ static void cut(const struct lk_product_setup *setup, struct convolve *s)
                                                                  : MOST_VECTORS;
     const int64_t runs = lk_divide_up(p->out_vectors, p->vectors_each);
     const int64_t others = runs * p->groups * setup->tiling.tiles;
-    p->blocks_each = lk_divide_up(blocks, lk_least(blocks, lk_divide_up(GROUPS, others)));
+    int64_t parts = lk_least(blocks, lk_divide_up(GROUPS, others));
+    while (blocks % parts != 0 && parts < GROUPS) /* where that ends, all have as much to do */
+        parts++;
+    p->blocks_each = lk_divide_up(blocks, parts);
+}
+
+static bool is_lone(const struct lk_product_setup *setup, const struct lk_planes *planes)
+{
+    return planes->out_h * planes->out_w % setup->tiling.lanes == 1;
 }
 
 static void describe(const struct lk_product_setup *setup, struct convolve *s)
@@ -69,7 +77,8 @@ static void describe(const struct lk_product_setup *setup, struct convolve *s)
                                            .copy = planes->copy,
                                            .row = planes->out_w,
                                            .phase = planes->rows * planes->out_w,
-                                           .out_vectors = planes->out_vectors};
+                                           .out_vectors = planes->out_vectors,
+                                           .is_lone = is_lone(setup, planes)};
     s->product.x_group = s->product.channels * s->product.x_plane;
     s->product.y_group = s->product.filters * planes->out_vectors * lanes;
     cut(setup, s);
@@ -99,8 +108,8 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
         job->count += planes * s->shape.filters * s->planes.out_vectors * setup->tiling.lanes;
     lk_planes_print(s->shape.axis, geometry);
     lk_finish_print(&s->shape, true, end);
-    snprintf(text, sizeof text, "%s -DFILTERS=%lld %s", geometry, (long long)s->weights.block,
-             end);
+    snprintf(text, sizeof text, "%s -DFILTERS=%lld -DLONE=%d %s", geometry,
+             (long long)s->weights.block, is_lone(setup, &s->planes), end);
     LK_TRY(lk_plane_weights_prepare(setup, job, &s->weights));
     static const char source[] = "products/planes/convolve";
     LK_TRY(lk_product_kernel(setup, source, "planes_convolve", text, &s->convolve));

@@ -118,6 +118,13 @@ static int64_t place(const struct lk_product_setup *setup, int64_t first, struct
     return w->y_first + (s->pool ? samples * s->filters * w->out.in_vectors * lanes : 0);
 }
 
+/* Whether the last vector of a strip of so many rows has one Winograd tile. */
+static bool is_lone(const struct lk_product_setup *setup, const struct winograd *w,
+                    int64_t rows)
+{
+    return rows * w->g.across % setup->tiling.lanes == 1;
+}
+
 static enum lk_status prepare_kernels(const struct lk_product_setup *setup, int tile,
                                       struct winograd *w)
 {
@@ -133,9 +140,11 @@ static enum lk_status prepare_kernels(const struct lk_product_setup *setup, int 
     LK_TRY(lk_product_kernel(setup, source, "planes_winograd_pack", text, &w->pack));
     LK_TRY(lk_product_kernel(setup, source, "planes_winograd_inputs", text, &w->inputs));
     LK_TRY(lk_product_kernel(setup, source, "planes_winograd_outputs", text, &w->outputs));
-    snprintf(text, sizeof text, "%s -DFILTERS=%d -DRELU=0 -DADDS=0", one, (int)w->block);
+    snprintf(text, sizeof text, "%s -DFILTERS=%d -DLONE=%d -DRELU=0 -DADDS=0", one,
+             (int)w->block,
+             is_lone(setup, w, w->strip) || is_lone(setup, w, w->down % w->strip));
     LK_TRY(lk_product_kernel(setup, direct, "planes_convolve", text, &w->products));
-    snprintf(text, sizeof text, "%s -DFILTERS=%d %s", one, (int)w->block, end);
+    snprintf(text, sizeof text, "%s -DFILTERS=%d -DLONE=0 %s", one, (int)w->block, end);
     return s->pool ? lk_product_kernel(setup, direct, "planes_pool", text, &w->pool) : LK_OK;
 }
 
@@ -167,10 +176,11 @@ static enum lk_status enqueue_pack(const struct winograd *w, const struct lk_pro
 
 /* m of v: the positions are groups of a convolution with one tap. */
 static enum lk_status enqueue_products(const struct lk_product_setup *setup,
-                                       const struct winograd *w, int64_t vectors,
+                                       const struct winograd *w, int64_t rows,
                                        const struct lk_product_run *run)
 {
     const int64_t blocks = lk_divide_up(w->shape.filters, w->block);
+    const int64_t vectors = lk_divide_up(rows * w->g.across, setup->tiling.lanes);
     const int64_t of_vector = w->shape.channels * setup->tiling.lanes;
     const int64_t cached = (1 << 16) / of_vector / MOST_VECTORS * MOST_VECTORS;
     const struct lk_plane_product p = {.groups = w->positions,
@@ -180,6 +190,7 @@ static enum lk_status enqueue_products(const struct lk_product_setup *setup,
                                        .x_group = w->g.v_position,
                                        .y_group = w->g.m_position,
                                        .out_vectors = vectors,
+                                       .is_lone = is_lone(setup, w, rows),
                                        .vectors_each = cached > 0 ? cached : MOST_VECTORS,
                                        .blocks_each = blocks};
     const struct lk_grid grid = {
@@ -209,7 +220,7 @@ static enum lk_status enqueue_strip(const struct lk_product_setup *setup,
     LK_TRY(LK_ENQUEUE(w->inputs, ins, LK_BUF(x.buffer), LK_INT(x.first), LK_BUF(run->workspace),
                       LK_STRUCT(&in), LK_STRUCT(&g), LK_INT(s->channels),
                       LK_INT(w->channels_each)));
-    LK_TRY(enqueue_products(setup, w, g.m_plane / lanes, run));
+    LK_TRY(enqueue_products(setup, w, g.rows, run));
     return LK_ENQUEUE(w->outputs, outs, LK_BUF(run->workspace), LK_PLANE_WEIGHTS(w, run),
                       LK_BUF(run->more), LK_BUF(s->pool ? run->workspace : y),
                       LK_INT(s->pool ? w->y_first : 0), LK_STRUCT(&w->out), LK_STRUCT(&g),

@@ -302,6 +302,7 @@ static enum lk_status make_replica(struct lk_computation *c)
     if (!c->staged)
         return lk_fail_memory("values", (size_t)c->batch * (size_t)most * sizeof *c->staged);
     LK_TRY(lk_replica_create(&config, &c->replica));
+    c->batch = lk_replica_batch(c->replica);
     enum lk_status status = lk_replica_build(c->replica);
     if (status == LK_OK)
         status = set_weights(c);

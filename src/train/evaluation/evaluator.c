@@ -92,6 +92,7 @@ static enum lk_status create(struct lk_evaluator *evaluator,
         LK_TRY(lk_evaluator_divide(evaluator, &config));
     if (!evaluator->features)
         LK_TRY(lk_replica_create(&config, &evaluator->replica));
+    evaluator->batch = lk_replica_batch(evaluator->replica);
     LK_TRY(lk_replica_build(evaluator->replica));
     return c->few_too && c->batch > LK_FEW_SAMPLES ? create_few(evaluator, &config) : LK_OK;
 }
@@ -223,10 +224,10 @@ enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator, int64_t coun
                                     const void *const *inputs, float *const *outputs)
 {
     const struct lk_model *model = evaluator->model;
-    for (int64_t i = 0; i < count; i += evaluator->batch) {
-        const int64_t n = lk_least(evaluator->batch, count - i);
-        struct lk_replica *used =
-            evaluator->few && n <= LK_FEW_SAMPLES ? evaluator->few : evaluator->replica;
+    for (int64_t i = 0, n; i < count; i += n) {
+        const bool is_few = evaluator->few && count - i <= LK_FEW_SAMPLES;
+        struct lk_replica *used = is_few ? evaluator->few : evaluator->replica;
+        n = lk_least(lk_replica_batch(used), count - i);
         float *to[LK_MOST_OUTPUTS];
         for (int j = 0; j < model->input_count; j++) {
             const struct lk_node *node = model->inputs[j];
