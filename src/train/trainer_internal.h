@@ -174,8 +174,8 @@ LK_MUST_CHECK enum lk_status lk_trainer_validate(struct lk_trainer *trainer);
 /* Runs validation, reports it, and does what follows. */
 LK_MUST_CHECK enum lk_status lk_trainer_evaluate(struct lk_trainer *trainer);
 
-/* With all ranks: names the classes of the model's outputs as the checkpoint that is open does.
- * fails: LK_E_DATA */
+/* With all ranks: names the classes of the model's outputs as the checkpoint that is open does,
+ * or, if the data has them, the run that this one begins with. fails: LK_E_DATA */
 LK_MUST_CHECK enum lk_status lk_trainer_read_classes(struct lk_trainer *trainer);
 
 /* Makes of the trainer's pipelines what follows from them: texts of the settings, transforms.

@@ -91,6 +91,33 @@ class Classes(ProgramTest):
         self.teach('--steps', '10', '--fresh')
         self.assertEqual(self.sha256('run'), found)
 
+    def begin(self, data, run, *more):
+        """A step from the weights of 'run' that is too short to change them."""
+        spec = self.data(data, *more)
+        done = self.run_program('train', 'kinds.yaml', '--init-from', 'run', '--set',
+                                'classes=3', '--data', spec, '--val', spec, '--steps', '1',
+                                '--lr', '1e-30', '--run', run)
+        self.assertEqual(self.sha256(run), self.sha256('run'))
+        return self.events(run, 'eval')[-1]['accuracy'], done.stderr
+
+    def test_weights_of_a_run_keep_their_classes(self):
+        """By name, with fewer of them, in another order; others have numbers of their own."""
+        self.teach('--epochs', '8')
+        self.put('names.txt', '\n'.join(reversed(KINDS)) + '\n')
+        for i, (data, more) in enumerate([('some.csv', []),
+                                          ('all.csv', [',classes=names.txt'])]):
+            accuracy, said = self.begin(data, f'begun{i}', *more)
+            self.assertGreater(accuracy, 0.95)
+            self.assertIn("numbers that they have in 'run', whose first is 'adelie'", said)
+            found = json.loads(self.run_program('eval', f'begun{i}', '--data',
+                                                self.data(data), '--json').stdout)
+            self.assertEqual([c['name'] for c in found['classes']], KINDS)
+        self.assertNotIn('have the numbers', self.begin('all.csv', 'same')[1])
+        accuracy, said = self.begin('other.csv', 'other')
+        self.assertLess(accuracy, 0.95)
+        self.assertIn("data 'other.csv' has other classes than 'run': the head of output "
+                      "'softmax_1' was trained for those", said)
+
     def test_unknown(self):
         """A class that the model does not know is named, before anything is computed."""
         said = "class 'emperor' is none of the 3 that the model was trained on"

@@ -23,6 +23,7 @@ struct place {
     char path[1024];
     enum lk_pair_by by;
     char *pipeline; /* that a run of ours is evaluated with; NULL: no run */
+    char *classes;  /* its names of classes; NULL: none is known */
     bool averaged;  /* a run of ours is evaluated with averages of its weights */
 };
 
@@ -32,7 +33,7 @@ struct lk_foreign_weights {
     struct value *values; /* of those that the file has */
     int count;
     struct lk_foreign_images images; /* its preset is in the arena of the namings */
-    char *pipeline;
+    char *pipeline, *classes;        /* as in struct place */
     bool averaged;
 };
 
@@ -66,12 +67,15 @@ static enum lk_status find_run(const char *path, struct place *place)
     struct lk_checkpoint_file *file = NULL;
     LK_TRY(lk_checkpoint_find(path, place->path, sizeof place->path));
     LK_TRY(lk_checkpoint_open(place->path, &file));
-    const char *pipeline = lk_checkpoint_metadata(file)->eval_pipeline;
+    const struct lk_checkpoint *there = lk_checkpoint_metadata(file);
     place->averaged = lk_checkpoint_takes_average(file);
     place->by = LK_PAIR_BY_NAME;
-    place->pipeline = pipeline ? strdup(pipeline) : NULL;
+    place->pipeline = there->eval_pipeline ? strdup(there->eval_pipeline) : NULL;
+    place->classes = there->classes ? strdup(there->classes) : NULL;
+    const bool is_short =
+        (there->eval_pipeline && !place->pipeline) || (there->classes && !place->classes);
     lk_checkpoint_close(file);
-    return pipeline && !place->pipeline ? lk_fail_memory("a pipeline", 0) : LK_OK;
+    return is_short ? lk_fail_memory("what a run says of itself", 0) : LK_OK;
 }
 
 /* --- reading -------------------------------------------------------------------------------
@@ -199,17 +203,17 @@ enum lk_status lk_foreign_open(const struct lk_model *model,
                                struct lk_foreign_weights **weights)
 {
     struct place place = {0};
-    LK_TRY(options->init_from ? find_run(options->init_from, &place)
-                              : parse(options->weights, &place));
     struct lk_foreign_weights *made = calloc(1, sizeof *made);
-    if (!made) {
-        free(place.pipeline);
+    if (!made)
         return lk_fail_memory("weights", sizeof *made);
-    }
+    enum lk_status status = options->init_from ? find_run(options->init_from, &place)
+                                               : parse(options->weights, &place);
     made->real = options->real;
     made->pipeline = place.pipeline;
+    made->classes = place.classes;
     made->averaged = place.averaged;
-    const enum lk_status status = open_file(model, options, &place, made);
+    if (status == LK_OK)
+        status = open_file(model, options, &place, made);
     if (status != LK_OK) {
         lk_foreign_close(made);
         return status;
@@ -223,6 +227,11 @@ struct lk_foreign_images lk_foreign_images(const struct lk_foreign_weights *weig
     return weights->images;
 }
 
+const char *lk_foreign_classes(const struct lk_foreign_weights *weights)
+{
+    return weights->classes ? weights->classes : "";
+}
+
 void lk_foreign_close(struct lk_foreign_weights *weights)
 {
     if (!weights)
@@ -231,6 +240,7 @@ void lk_foreign_close(struct lk_foreign_weights *weights)
         free(weights->values[i].data);
     free(weights->values);
     free(weights->pipeline);
+    free(weights->classes);
     lk_namings_clear(&weights->namings);
     free(weights);
 }

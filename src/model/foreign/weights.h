@@ -28,6 +28,8 @@ struct lk_foreign_images {
     const char *pipeline; /* of evaluation, in a run of ours; NULL: not of a run */
 };
 struct lk_foreign_images lk_foreign_images(const struct lk_foreign_weights *weights);
+/* Names of classes in a run of ours, as lk_model_print_classes() has them; "": not known. */
+const char *lk_foreign_classes(const struct lk_foreign_weights *weights);
 void lk_foreign_close(struct lk_foreign_weights *weights);
 
 /* Writes them into a built replica of the model's graph; waits. Parameters that the file did

@@ -2,9 +2,11 @@
 #include "train/evaluation/binding.h"
 
 #include "base/fail.h"
+#include "base/log.h"
 #include "data/labels.h"
 #include "model/classes.h"
 #include "train/evaluation/labels.h"
+#include <lockstep/train.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -286,13 +288,28 @@ static enum lk_status check_target(const struct binding *b,
         output->name, is_sequence ? " for each time step" : "");
 }
 
-static enum lk_status bind_target(struct binding *b, struct lk_data *data,
-                                  const struct lk_model_output *output, int losses, int *target)
+static int count_losses(const struct lk_model *model)
 {
-    int field = field_named(b->data, output->name);
+    int losses = 0;
+    for (int i = 0; i < model->output_count; i++)
+        losses += model->outputs[i].loss.kind != NULL;
+    return losses;
+}
+
+/* The field of an output's targets; -1: none is. */
+static int target_field(const struct binding *b, const struct lk_model_output *output)
+{
+    const int field = field_named(b->data, output->name);
+    if (field >= 0 && b->data->fields[field].role == LK_FIELD_LABEL)
+        return field;
+    return count_losses(b->model) == 1 ? only_field(b->data, LK_FIELD_LABEL, -1) : -1;
+}
+
+static enum lk_status bind_target(struct binding *b, struct lk_data *data,
+                                  const struct lk_model_output *output, int *target)
+{
+    const int field = target_field(b, output);
     bool converts;
-    if (field < 0 || b->data->fields[field].role != LK_FIELD_LABEL)
-        field = losses == 1 ? only_field(b->data, LK_FIELD_LABEL, -1) : -1;
     if (field < 0)
         return fail_to_find(b, LK_FIELD_LABEL, "output", output->name);
     LK_TRY(lk_labels_match(data, output, field));
@@ -318,14 +335,51 @@ enum lk_status lk_binding_make(const struct lk_model *model, struct lk_data *dat
                                struct lk_feed *feed, int targets[LK_MOST_OUTPUTS])
 {
     struct binding b = {.model = model, .data = lk_data_info(data), .feed = feed};
-    int losses = 0;
     LK_TRY(lk_binding_make_inputs(model, data, feed));
-    for (int i = 0; i < model->output_count; i++)
-        losses += model->outputs[i].loss.kind != NULL;
     for (int i = 0; i < model->output_count; i++) {
         targets[i] = -1;
         if (model->outputs[i].loss.kind)
-            LK_TRY(bind_target(&b, data, &model->outputs[i], losses, &targets[i]));
+            LK_TRY(bind_target(&b, data, &model->outputs[i], &targets[i]));
+    }
+    return LK_OK;
+}
+
+/* Whether the names stay. */
+static enum lk_status keep_names(const struct binding *b, const struct lk_model_output *output,
+                                 const char *whose, bool *stay)
+{
+    const int field = output->loss.kind ? target_field(b, output) : -1;
+    const bool is_said = lk_rank() == 0;
+    enum lk_class_order order = LK_CLASSES_DIFFER;
+    if (field >= 0)
+        LK_TRY(lk_labels_compare(&b->data->fields[field], output, &order));
+    *stay = order != LK_CLASSES_DIFFER;
+    if (is_said && order == LK_CLASSES_IN_OTHER_ORDER)
+        lk_log(LK_LOG_INFO,
+               "classes have the numbers that they have in '%s', whose first is '%s'", whose,
+               output->class_names[0]);
+    if (is_said && !*stay && field >= 0 && b->data->fields[field].class_names &&
+        lk_output_has_words(output) && output->class_count == lk_output_classes(output))
+        lk_log(LK_LOG_WARNING,
+               "data '%s' has other classes than '%s': the head of output '%s' was trained for "
+               "those",
+               b->data->name, whose, output->name);
+    return LK_OK;
+}
+
+enum lk_status lk_binding_keep_classes(struct lk_model *model, const struct lk_data *data,
+                                       const char *whose)
+{
+    const struct binding b = {.model = model, .data = lk_data_info(data)};
+    for (int i = 0; i < model->output_count; i++) {
+        struct lk_model_output *output = &model->outputs[i];
+        bool stay = true;
+        if (output->class_count > 0)
+            LK_TRY(keep_names(&b, output, whose, &stay));
+        if (!stay) {
+            output->class_count = 0;
+            output->class_names = NULL;
+        }
     }
     return LK_OK;
 }

@@ -25,6 +25,12 @@ LK_MUST_CHECK enum lk_status lk_binding_make(const struct lk_model *model, struc
                                              struct lk_feed *feed,
                                              int targets[LK_MOST_OUTPUTS]);
 
+/* Of names of classes that a model has from the run whose weights it begins with: forgets those
+ * of an output where the data has others, or none; says so, and where the data lists them in
+ * another order. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status
+lk_binding_keep_classes(struct lk_model *model, const struct lk_data *data, const char *whose);
+
 /* Gives outputs whose classes have no names those of the data that they are trained on. */
 LK_MUST_CHECK enum lk_status lk_binding_take_classes(struct lk_model *model,
                                                      const struct lk_data *data,

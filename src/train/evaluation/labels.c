@@ -24,6 +24,43 @@ static enum lk_status map(struct lk_data *data, const struct lk_model_output *ou
                                          output->class_count);
 }
 
+/* numbers: room for one of each class. */
+static enum lk_status compare(const struct lk_field *field,
+                              const struct lk_model_output *output, int32_t *numbers,
+                              enum lk_class_order *order)
+{
+    bool is_matched = false;
+    const enum lk_status status = lk_output_find_classes(output, field->class_names,
+                                                         field->classes, numbers, &is_matched);
+    if (status == LK_E_DATA)
+        lk_error_clear();
+    else if (status != LK_OK)
+        return status;
+    if (status != LK_OK || !is_matched)
+        return LK_OK;
+    *order = LK_CLASSES_IN_ORDER;
+    for (int64_t i = 0; i < field->classes; i++)
+        if (numbers[i] != i)
+            *order = LK_CLASSES_IN_OTHER_ORDER;
+    return LK_OK;
+}
+
+enum lk_status lk_labels_compare(const struct lk_field *field,
+                                 const struct lk_model_output *output,
+                                 enum lk_class_order *order)
+{
+    const size_t bytes = (size_t)field->classes * sizeof(int32_t);
+    *order = LK_CLASSES_DIFFER;
+    if (!field->class_names || output->class_count == 0)
+        return LK_OK;
+    int32_t *numbers = malloc(bytes + 1);
+    if (!numbers)
+        return lk_fail_memory("classes", bytes);
+    const enum lk_status status = compare(field, output, numbers, order);
+    free(numbers);
+    return status;
+}
+
 enum lk_status lk_labels_match(struct lk_data *data, const struct lk_model_output *output,
                                int field)
 {

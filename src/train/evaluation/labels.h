@@ -6,6 +6,13 @@
 #include "model/model.h"
 #include <lockstep/data.h>
 
+/* How the field's classes are named and ordered beside those of the output. DIFFER: one of them
+ * is unknown there, or one side has no names. fails: LK_E_MEMORY */
+enum lk_class_order { LK_CLASSES_DIFFER, LK_CLASSES_IN_ORDER, LK_CLASSES_IN_OTHER_ORDER };
+LK_MUST_CHECK enum lk_status lk_labels_compare(const struct lk_field *field,
+                                               const struct lk_model_output *output,
+                                               enum lk_class_order *order);
+
 /* Gives the field's classes, where they have names, the numbers that the output has for these
  * names; where the output has none, all stay as they are.
  * fails: LK_E_DATA for a class that the output does not know */

@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/classes.h"
+#include "model/foreign/weights.h"
+#include "train/evaluation/binding.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,17 +198,35 @@ enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer)
     return LK_OK;
 }
 
+/* Those of the run that another one begins with: as far as model and data have the same. */
+static enum lk_status adopt_classes(struct lk_trainer *trainer, const char *text)
+{
+    const enum lk_status status = lk_model_read_classes(trainer->model, text);
+    if (status == LK_E_DATA)
+        lk_error_clear();
+    else
+        LK_TRY(status);
+    return lk_binding_keep_classes(trainer->model, trainer->load.train,
+                                   trainer->settings->init_from);
+}
+
 enum lk_status lk_trainer_read_classes(struct lk_trainer *trainer)
 {
     const char *there = NULL;
     if (trainer->checkpoint)
         there = lk_checkpoint_metadata(trainer->checkpoint)->classes;
+    else if (trainer->weights)
+        there = lk_foreign_classes(trainer->weights);
     char *text = strdup(there ? there : "");
     if (!text)
         return lk_fail_memory("names of classes", there ? strlen(there) : 0);
+    bool goes_on = trainer->checkpoint != NULL; /* which rank 0 knows */
     enum lk_status status = lk_trainer_share_text(trainer->world, &text);
     if (status == LK_OK)
-        status = lk_model_read_classes(trainer->model, text);
+        status = lk_world_broadcast(trainer->world, sizeof goes_on, &goes_on);
+    if (status == LK_OK)
+        status = goes_on ? lk_model_read_classes(trainer->model, text)
+                         : adopt_classes(trainer, text);
     free(text);
     return status;
 }
