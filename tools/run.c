@@ -199,7 +199,7 @@ static const struct option options[] = {
      "of a model that is no run: input=[96,96,3], classes=6, or one of its parameters"},
     {"seed", "N", "of first weights, where the model has none (default 0)"},
     {"batch-size", "N", "samples computed at a time (default 16)"},
-    {"math", "strict|normal|fast", "algorithms of a model that is no run (default normal)"},
+    {"math", "strict|normal|fast", "algorithms of a model that is no run (default strict)"},
     {"device", "LIST", "device to use; 'lockstep devices' lists them"},
     {"force", NULL, "replace files that are there already"},
     {0},

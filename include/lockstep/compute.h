@@ -20,7 +20,7 @@ struct lk_computation_options {
     const char *weights; /* a file with them; NULL: those of the run, the checkpoint or the
                           * folder, or of a model without any the first ones of `seed` */
     const char *device;  /* NULL: the default */
-    const char *math;    /* "strict", "normal", "fast"; NULL: normal; a run has its own */
+    const char *math;    /* "strict", "normal", "fast"; NULL: strict; a run has its own */
     uint64_t seed;
     int64_t batch;           /* most samples at a time; 0: 16 */
     const char *const *taps; /* [tap_count]: entries or inputs whose values are wanted beside

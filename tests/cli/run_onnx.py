@@ -141,9 +141,9 @@ class Compares(RunTest):
                 file.write(make.message((2, writer)))
             self.compare()
 
-    def convolve(self, shape, filters, more, wanted, *constants):
-        """A convolution 3 x 3 of an open batch, and what nodes behind it make of its output c;
-        wanted(c): what that should be."""
+    def convolve(self, shape, filters, more, wanted, *constants, batch=0):
+        """A convolution 3 x 3 of a batch, 0: an open one, and what nodes behind it make of its
+        output c; wanted(c): what that should be."""
         import numpy
         os.makedirs(self.path('data'), exist_ok=True)
         draw = numpy.random.default_rng(3)
@@ -156,7 +156,7 @@ class Compares(RunTest):
                                   (9, w.tobytes())))
         self.put('m.onnx', make.model([make.node('Conv', ['x', 'w'], ['c'])] + more, kernel,
                                       *constants,
-                                      inputs=[make.port('x', 0, *shape[1:])]))
+                                      inputs=[make.port('x', batch, *shape[1:])]))
         for name, array in ('input', x), ('output', wanted(c)):
             self.put(f'data/{name}_0.pb', make.message(
                 *((1, d) for d in array.shape), (2, 1),
@@ -170,6 +170,12 @@ class Compares(RunTest):
                       lambda c: numpy.maximum(c, 0))
         self.compare()
         self.compare('--batch-size', '3')
+        self.convolve([8, 16, 130, 130], 4, [make.node('Reshape', ['c', 'l'], ['y'])],
+                      lambda c: c.reshape(8, 1024, 64), make.constant('l', [8, 1024, -1]),
+                      batch=8)
+        self.compare('--batch-size', '3')
+        self.refused(3, "input 'x' takes an array of another shape", 'run', 'm.onnx',
+                     '--input', 'x=data/output_0.pb', '--output', 'no')
         self.convolve([3, 2, 9, 9], 4, [make.node('ReduceSum', ['c', 'a'], ['s']),
                                         make.node('Sub', ['c', 's'], ['y'])],
                       lambda c: c - c.sum(0, keepdims=True), make.constant('a', [0]))

@@ -4,6 +4,7 @@
 #include "model/yaml/yaml.h"
 #include "tensor/tensor.h"
 #include <lockstep/model.h>
+#include <math.h>
 
 static struct lk_model *open_model(const char *name, const struct lk_model_shape *shape)
 {
@@ -145,6 +146,31 @@ static void takes_parameters(void **state)
     assert_false(lk_model_has_parameter("vgg16", "cells"));
     assert_false(lk_model_has_parameter("vgg16tail", "top"));
     assert_false(lk_model_has_parameter("/nowhere", "top"));
+}
+
+static void leaves_blocks_out(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double rate;
+    } paths[] = {{"block2_2_path", 0.2 * 2 / 16}, {"block6_4_path", 0.2 * 14 / 16}};
+    struct lk_model *plain = open_model("efficientnet-b0", NULL);
+    struct lk_model *model = open_model(
+        "efficientnet-b0", &(struct lk_model_shape){.parameters = "droppath=20"});
+    assert_int_equal(parameters(model, false), parameters(plain, false));
+    assert_null(lk_graph_find(lk_model_graph(model), "block6_1_path")); /* no sum */
+    for (int i = 0; i < (int)(sizeof paths / sizeof *paths); i++) {
+        char options[128];
+        const struct lk_node *node = lk_graph_find(lk_model_graph(model), paths[i].name);
+        assert_non_null(node);
+        assert_null(lk_graph_find(lk_model_graph(plain), paths[i].name));
+        lk_node_options(node, options, sizeof options);
+        assert_non_null(strstr(options, "per=sample"));
+        assert_true(fabs(strtod(strstr(options, "rate=") + 5, NULL) - paths[i].rate) < 1e-9);
+    }
+    lk_model_destroy(plain);
+    lk_model_destroy(model);
 }
 
 /* One node in a line: all that makes a graph what it is, as text. */
@@ -397,6 +423,7 @@ int main(void)
         cmocka_unit_test(makes_the_same_graphs),
         cmocka_unit_test(takes_another_head),
         cmocka_unit_test(takes_parameters),
+        cmocka_unit_test(leaves_blocks_out),
         cmocka_unit_test(infers_shapes),
         cmocka_unit_test(branches_take_their_shape),
         cmocka_unit_test(takes_another_shape),

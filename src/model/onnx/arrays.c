@@ -15,7 +15,7 @@ struct lk_onnx_arrays {
     struct lk_onnx_array *inputs, *outputs; /* [of the file] */
     int input_count, output_count;
     int64_t samples;
-    struct lk_onnx_tensor *first; /* [of what is given], of the first sample */
+    struct lk_import_options options;
 };
 
 /* --- inputs ------------------------------------------------------------------------------ */
@@ -161,11 +161,8 @@ static enum lk_status take_outputs(struct lk_onnx_arrays *a)
         memcpy(output->dim, found->constant ? found->constant->dim : found->dim,
                sizeof output->dim);
         output->type = found->constant ? found->constant->type : found->type;
-        if (a->samples > 1 && (found->constant || output->rank < 1 || output->dim[0] != 1))
-            return lk_onnx_fail(draft, "output '%.80s' is not of one sample", output->name);
         if (found->constant)
             continue;
-        output->dim[0] *= output->rank > 0 ? a->samples : 1;
         const struct lk_onnx_node node = {.name = output->name, .op = "output"};
         draft->node = &node;
         const enum lk_status status = make_flat(draft, &value);
@@ -197,11 +194,21 @@ static enum lk_status list_ports(struct lk_onnx_arrays *a)
     return LK_OK;
 }
 
+static enum lk_status give(struct lk_onnx_arrays *a, const struct lk_onnx_array *given,
+                           int count)
+{
+    int index = 0;
+    for (int i = 0; i < count; i++) {
+        LK_TRY(find_input(a, &given[i], &index));
+        a->inputs[index].tensor = given[i].tensor;
+    }
+    return LK_OK;
+}
+
 static enum lk_status make(struct lk_onnx_arrays *a, const struct lk_onnx_array *given,
                            int count)
 {
     struct lk_onnx_draft *draft = &a->draft;
-    int index = 0;
     if (draft->file->operators < 1)
         return lk_onnx_fail(draft, "it has no operators of ONNX's own");
     LK_TRY(list_ports(a));
@@ -210,11 +217,9 @@ static enum lk_status make(struct lk_onnx_arrays *a, const struct lk_onnx_array 
         draft->budget += 4 * draft->file->constants[i].count;
     LK_TRY(lk_graph_create(&draft->graph));
     LK_TRY(lk_onnx_open_values(draft));
-    for (int i = 0; i < count; i++) {
-        LK_TRY(find_input(a, &given[i], &index));
-        a->inputs[index].tensor = a->samples > 1 ? &a->first[i] : given[i].tensor;
+    LK_TRY(give(a, given, count));
+    for (int i = 0; i < count; i++)
         draft->budget += 4 * given[i].tensor->count;
-    }
     LK_TRY(lk_onnx_find_needed(draft));
     LK_TRY(take_inputs(a));
     LK_TRY(lk_onnx_convert_all(draft));
@@ -222,20 +227,6 @@ static enum lk_status make(struct lk_onnx_arrays *a, const struct lk_onnx_array 
 }
 
 /* --- samples ----------------------------------------------------------------------------- */
-
-static enum lk_status take_first(struct lk_onnx_arrays *a, const struct lk_onnx_array *given,
-                                 int count)
-{
-    a->first = calloc((size_t)count, sizeof *a->first);
-    if (!a->first)
-        return lk_fail_memory(a->draft.where, (size_t)count * sizeof *a->first);
-    for (int i = 0; i < count; i++) {
-        a->first[i] = *given[i].tensor;
-        a->first[i].dim[0] = 1;
-        a->first[i].count /= a->samples;
-    }
-    return LK_OK;
-}
 
 /* How many samples all arrays have along their first axis; 1: not so. */
 static int64_t count_samples(const struct lk_onnx_array *given, int count)
@@ -251,16 +242,61 @@ static int64_t count_samples(const struct lk_onnx_array *given, int count)
     return samples;
 }
 
-static int64_t find_samples(const char *path, const struct lk_onnx_array *given, int count)
+/* What a file may leave open of images. */
+static void read_size(const struct lk_onnx_array *given, int count,
+                      struct lk_import_options *options)
 {
-    struct lk_import_options options = {0};
-    const int64_t samples = count_samples(given, count);
-    for (int i = 0; samples > 1 && i < count; i++)
-        if (given[i].tensor->rank == 4) { /* which a file may leave open */
-            options.height = (int)given[i].tensor->dim[2];
-            options.width = (int)given[i].tensor->dim[3];
+    for (int i = 0; i < count; i++)
+        if (given[i].tensor->rank == 4) {
+            options->height = (int)given[i].tensor->dim[2];
+            options->width = (int)given[i].tensor->dim[3];
         }
-    return samples > 1 && lk_onnx_is_by_samples(path, count, &options) ? samples : 1;
+}
+
+/* Images are bytes in imported models; here they are numbers. */
+static enum lk_status take_sample_inputs(struct lk_onnx_arrays *a)
+{
+    for (int i = 0; i < a->input_count; i++) {
+        struct lk_onnx_array *input = &a->inputs[i];
+        const struct lk_onnx_value *value = lk_onnx_find(&a->draft, input->name);
+        if (!input->tensor || !value->node || value->at != 0)
+            return lk_onnx_fail(&a->draft, "input '%.80s' is missing, or not of samples",
+                                input->name);
+        LK_TRY(check_shape(a, i));
+        LK_TRY(check_numbers(a, i));
+        input->node = value->node;
+        input->node->input.dtype = LK_F32;
+        input->is_last = value->is_last;
+    }
+    return LK_OK;
+}
+
+static enum lk_status take_sample_outputs(struct lk_onnx_arrays *a)
+{
+    for (int o = 0; o < a->output_count; o++) {
+        struct lk_onnx_array *output = &a->outputs[o];
+        struct lk_onnx_value value;
+        LK_TRY(lk_onnx_make_output(&a->draft, output->name, &value));
+        output->node = value.node;
+        output->rank = value.rank;
+        output->is_last = value.is_last;
+        memcpy(output->dim, value.dim, sizeof output->dim);
+        output->dim[0] = a->samples;
+    }
+    return LK_OK;
+}
+
+static enum lk_status make_samples(struct lk_onnx_arrays *a, const struct lk_onnx_array *given,
+                                   int count)
+{
+    struct lk_onnx_draft *draft = &a->draft;
+    LK_TRY(list_ports(a));
+    LK_TRY(lk_onnx_make_samples(draft));
+    if (draft->batch != LK_ONNX_OPEN && draft->batch != a->samples)
+        return lk_onnx_fail(draft, "it has a batch of %lld", (long long)draft->batch);
+    LK_TRY(give(a, given, count));
+    LK_TRY(take_sample_inputs(a));
+    return take_sample_outputs(a);
 }
 
 /* --- all of it --------------------------------------------------------------------------- */
@@ -275,15 +311,15 @@ static enum lk_status open_arrays(const char *file, const struct lk_onnx_array *
     a->draft = (struct lk_onnx_draft){.where = file,
                                       .file = &a->opened.graph,
                                       .made = &a->made,
+                                      .options = &a->options,
                                       .batch = 1,
-                                      .is_whole = true};
+                                      .is_whole = samples == 1};
+    read_size(given, count, &a->options);
     enum lk_status status = lk_onnx_read(file, &a->opened);
-    if (status == LK_OK && samples > 1)
-        status = take_first(a, given, count);
     if (status == LK_OK)
-        status = lk_onnx_join_loops(&a->draft.arena, &a->opened.graph, true);
+        status = lk_onnx_join_loops(&a->draft.arena, &a->opened.graph, a->draft.is_whole);
     if (status == LK_OK)
-        status = make(a, given, count);
+        status = samples > 1 ? make_samples(a, given, count) : make(a, given, count);
     if (status != LK_OK) {
         lk_onnx_close_arrays(a);
         return status;
@@ -295,7 +331,7 @@ static enum lk_status open_arrays(const char *file, const struct lk_onnx_array *
 enum lk_status lk_onnx_open_arrays(const char *file, const struct lk_onnx_array *given,
                                    int count, struct lk_onnx_arrays **arrays)
 {
-    const int64_t samples = find_samples(file, given, count);
+    const int64_t samples = count_samples(given, count);
     if (samples > 1) {
         const enum lk_status status = open_arrays(file, given, count, samples, arrays);
         if (status == LK_OK || status == LK_E_MEMORY)
@@ -321,7 +357,6 @@ void lk_onnx_close_arrays(struct lk_onnx_arrays *arrays)
     lk_arena_clear(&arrays->draft.arena);
     lk_arena_clear(&arrays->made.arena);
     lk_onnx_clear(&arrays->opened);
-    free(arrays->first);
     free(arrays->inputs);
     free(arrays->outputs);
     free(arrays);

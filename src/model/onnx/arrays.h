@@ -5,7 +5,8 @@
  * is folded; given floats are inputs of the graph, and what depends on them is computed by its
  * nodes. A float array may also become a parameter, such as the kernel of a convolution.
  * Where a file with convolutions computes each sample of a batch by itself, the graph is that
- * of one sample, to be computed for so many: kernels for images are built for that. */
+ * of one sample, as an import makes it, to be computed for so many: kernels for images are
+ * built for that. */
 #ifndef LK_MODEL_ONNX_ARRAYS_H
 #define LK_MODEL_ONNX_ARRAYS_H
 
@@ -21,6 +22,7 @@ struct lk_onnx_array {
     enum lk_onnx_type type;              /* of an output that is computed; 0: floats */
     int rank;
     int64_t dim[LK_ONNX_AXES];
+    bool is_last; /* an image of which ONNX has the channels last, the node has them first */
 };
 
 struct lk_onnx_arrays;

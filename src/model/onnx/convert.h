@@ -54,11 +54,13 @@ LK_MUST_CHECK enum lk_status lk_onnx_join_loops(struct lk_arena *arena,
  * same for all tokens that its table has. In src/model/onnx_samples. */
 LK_MUST_CHECK enum lk_status lk_onnx_join_tokens(struct lk_onnx_draft *draft);
 
-/* Whether a file with so many inputs and with convolutions leaves the batch of all inputs open,
- * computes each sample by itself, and has samples along the first axis of all outputs: whether
- * it could be imported so. What cannot be read is refused by whoever opens it. */
-bool lk_onnx_is_by_samples(const char *file, int inputs,
-                           const struct lk_import_options *options);
+/* The graph of one sample of a file with convolutions, as an import makes it. fails: as that,
+ * and LK_E_MODEL where an output does not have the samples along its first axis */
+LK_MUST_CHECK enum lk_status lk_onnx_make_samples(struct lk_onnx_draft *draft);
+
+/* An output of the file as an entry of the shape that it has there behind the batch. */
+LK_MUST_CHECK enum lk_status lk_onnx_make_output(struct lk_onnx_draft *draft, const char *name,
+                                                 struct lk_onnx_value *value);
 
 /* The node at work by the operators for batches; *done: there was one. */
 LK_MUST_CHECK enum lk_status lk_onnx_convert_batch(struct lk_onnx_draft *draft, bool *done);

@@ -183,7 +183,20 @@ static enum lk_status make_entry(struct lk_onnx_draft *draft, const struct lk_on
     return LK_OK;
 }
 
-/* An output is an entry of the shape that the file gives it. */
+enum lk_status lk_onnx_make_output(struct lk_onnx_draft *draft, const char *name,
+                                   struct lk_onnx_value *value)
+{
+    const struct lk_onnx_node node = {.name = name, .op = "output"};
+    draft->node = &node;
+    enum lk_status status = make_entry(draft, lk_onnx_find(draft, name), value);
+    if (status == LK_OK)
+        status = lk_onnx_put_first(draft, value, value);
+    if (status == LK_OK)
+        status = lk_onnx_settle(draft, value, value);
+    draft->node = NULL;
+    return status;
+}
+
 static enum lk_status write_outputs(struct lk_onnx_draft *draft, struct lk_text *text)
 {
     const struct lk_onnx_graph *file = draft->file;
@@ -195,11 +208,7 @@ static enum lk_status write_outputs(struct lk_onnx_draft *draft, struct lk_text 
     for (int o = 0; o < file->output_count; o++) {
         const char *name = file->outputs[o].name;
         struct lk_onnx_value value;
-        draft->node = &(struct lk_onnx_node){.name = name, .op = "output"};
-        LK_TRY(make_entry(draft, lk_onnx_find(draft, name), &value));
-        LK_TRY(lk_onnx_put_first(draft, &value, &value));
-        LK_TRY(lk_onnx_settle(draft, &value, &value));
-        draft->node = NULL;
+        LK_TRY(lk_onnx_make_output(draft, name, &value));
         entries[o] = value.entry;
         (void)lk_import_clean(name, base);
         LK_TRY(lk_arena_text(&draft->arena, base, &names[o]));
@@ -294,40 +303,13 @@ static bool has_convolution(const struct lk_onnx_graph *file)
     return found;
 }
 
-/* Whether a file of so many inputs leaves the first axis of all of them open. */
-static bool leaves_batch_open(const struct lk_onnx_graph *file, int inputs)
+enum lk_status lk_onnx_make_samples(struct lk_onnx_draft *draft)
 {
-    bool is_open = file->input_count == inputs;
-    for (int i = 0; i < file->input_count; i++)
-        is_open &= file->inputs[i].rank > 0 && file->inputs[i].dim[0] < 0;
-    return is_open;
-}
-
-bool lk_onnx_is_by_samples(const char *file, int inputs,
-                           const struct lk_import_options *options)
-{
-    struct lk_onnx_file opened = {0};
-    struct lk_imported made = {0};
-    struct lk_onnx_draft draft = {
-        .where = file, .options = options, .file = &opened.graph, .made = &made};
-    enum lk_status status = lk_onnx_read(file, &opened);
-    const bool may_be = status == LK_OK && leaves_batch_open(&opened.graph, inputs) &&
-                        has_convolution(&opened.graph);
-    if (may_be)
-        status = lk_onnx_join_loops(&draft.arena, &opened.graph, false);
-    if (may_be && status == LK_OK)
-        status = convert_for_samples(&draft);
-    const bool is_by_samples =
-        may_be && status == LK_OK && draft.batch == LK_ONNX_OPEN && has_samples_first(&draft);
-    if (status != LK_OK)
-        lk_error_clear();
-    free(draft.inputs.bytes);
-    free(draft.layers.bytes);
-    lk_graph_destroy(draft.graph);
-    lk_arena_clear(&draft.arena);
-    lk_arena_clear(&made.arena);
-    lk_onnx_clear(&opened);
-    return is_by_samples;
+    if (!has_convolution(draft->file))
+        return lk_onnx_fail(draft, "it has no convolution");
+    LK_TRY(convert_for_samples(draft));
+    return has_samples_first(draft) ? LK_OK
+                                    : lk_onnx_fail(draft, "an output is not of samples");
 }
 
 enum lk_status lk_onnx_make(const char *file, const struct lk_import_options *options,

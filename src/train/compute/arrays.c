@@ -56,7 +56,7 @@ static enum lk_status write_params(struct lk_computed *c)
 static enum lk_status make_replica(struct lk_computed *c,
                                    const struct lk_computation_options *options)
 {
-    enum lk_math math = LK_MATH_NORMAL;
+    enum lk_math math = LK_MATH_STRICT; /* who compares wants that more than speed */
     if (options->math)
         LK_TRY(lk_math_find(options->math, &math));
     LK_TRY(lk_choices_create(math, &c->choices));
@@ -67,11 +67,21 @@ static enum lk_status make_replica(struct lk_computed *c,
                                        .batch = c->batch,
                                        .shards = 1,
                                        .real = LK_F32,
+                                       .few_samples = c->batch <= LK_FEW_SAMPLES,
                                        .choices = c->choices};
     memcpy(config.outputs, c->nodes, sizeof c->nodes);
     LK_TRY(lk_replica_create(&config, &c->replica));
+    c->batch = lk_replica_batch(c->replica);
     LK_TRY(lk_replica_build(c->replica));
     return write_params(c);
+}
+
+/* Which number of a sample of the array is number e of the slot. */
+static int64_t place_of(const struct lk_onnx_array *input, int64_t e)
+{
+    const int64_t *dim = input->tensor->dim; /* [n, h, w, c] */
+    const int64_t pixels = input->is_last ? dim[1] * dim[2] : 1;
+    return input->is_last ? e % pixels * dim[3] + e / pixels : e;
 }
 
 /* With `count` samples from `first` on. */
@@ -80,9 +90,12 @@ static void fill_slots(struct lk_computed *c, int64_t first, int64_t count)
     const struct lk_onnx_array *input;
     for (int i = 0; (input = lk_onnx_array_input(c->arrays, i)); i++) {
         float *slot = input->node ? lk_replica_slot(c->replica, input->node, 0) : NULL;
-        const int64_t each = input->tensor ? input->tensor->count : 0;
-        for (int64_t e = 0; slot && e < count * each; e++)
-            slot[e] = (float)lk_onnx_real(input->tensor, first * each + e);
+        const int64_t all = input->tensor ? input->tensor->count : 0;
+        const int64_t each = all / lk_onnx_array_samples(c->arrays);
+        for (int64_t n = 0; slot && n < count; n++, slot += each)
+            for (int64_t e = 0; e < each; e++)
+                slot[e] =
+                    (float)lk_onnx_real(input->tensor, (first + n) * each + place_of(input, e));
     }
 }
 
@@ -171,6 +184,12 @@ bool lk_computed_output(const struct lk_computed *computed, int index,
 
 double lk_computed_number(const struct lk_computed_array *output, int64_t index)
 {
-    return output->numbers ? (double)output->numbers[index]
-                           : lk_onnx_real(output->about->tensor, index);
+    const int64_t *dim = output->about->dim; /* [n, h, w, c], of numbers [n, c, h, w] */
+    if (!output->numbers)
+        return lk_onnx_real(output->about->tensor, index);
+    if (output->about->is_last) {
+        const int64_t pixels = dim[1] * dim[2], e = index % (pixels * dim[3]);
+        index += e % dim[3] * pixels + e / dim[3] - e;
+    }
+    return (double)output->numbers[index];
 }

@@ -169,7 +169,7 @@ static enum lk_status bind_standardize(struct lk_computation *c)
 static enum lk_status open_all(struct lk_computation *c, const char *model,
                                const struct lk_computation_options *options)
 {
-    enum lk_math math = LK_MATH_NORMAL;
+    enum lk_math math = LK_MATH_STRICT; /* who compares wants that more than speed */
     if (options->math)
         LK_TRY(lk_math_find(options->math, &math));
     c->seed = options->seed;
