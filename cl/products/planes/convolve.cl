@@ -36,7 +36,8 @@ KERNEL void planes_arrange(__global const real *x, int x_first, __global real *a
 
 #define BLOCK_ARGS                                                                             \
     const struct lk_plane_product *a, __global const real *x, __global const real *w,          \
-        __global const real *shift, __global const V *more, __global V *y, int filters
+        __global const real *shift, __global const V *more, __global V *y, int filters,        \
+        int lone
 
 /* The last pixel of a plane, alone in its vector: a sum for each filter, all in one vector, so
  * that it costs one multiply-add of a tap instead of FILTERS. */
@@ -109,12 +110,12 @@ INLINE void put_lone(const struct lk_plane_product *a, F sum, __global const V *
             put_lone(a, alone, more + lone / VECTOR, y + lone / VECTOR, filters);              \
     }
 
-INLINE void block_1(BLOCK_ARGS, int lone) BLOCK(1, 0)
-INLINE void block_2(BLOCK_ARGS, int lone) BLOCK(2, 0)
-INLINE void block_3(BLOCK_ARGS, int lone) BLOCK(3, 0)
+INLINE void block_1(BLOCK_ARGS) BLOCK(1, 0)
+INLINE void block_2(BLOCK_ARGS) BLOCK(2, 0)
+INLINE void block_3(BLOCK_ARGS) BLOCK(3, 0)
 #if LONE
 #define WITH_LONE (FILTERS == 8 ? 3 : 2) /* vectors: registers are as few as filters */
-INLINE void block_and_lone(BLOCK_ARGS, int lone) BLOCK(WITH_LONE, 1)
+INLINE void block_and_lone(BLOCK_ARGS) BLOCK(WITH_LONE, 1)
 #endif
 #define BLOCK_FROM(first, block)                                                               \
     block(a, x + (size_t)(first)*VECTOR, w, shift, more + (first), y + (first), filters, lone)
