@@ -979,6 +979,27 @@ class Many(ServingTest):
             self.assertEqual(total, len(answers))
             self.assertGreater(total / count, 3)
 
+    def test_a_version_that_is_copied(self):
+        """What is not whole when it is seen first is served once it is; a start falls back."""
+        shutil.copytree(self.model, self.path('versions/1'))
+        os.mkdir(self.path('versions/2'))
+        shutil.copy(f'{self.model}/bundle.json', self.path('versions/2'))
+        with self.serve('tiny=versions') as server:
+
+            def states():
+                said = json.loads(server.get('/v1/models/tiny')[1])['model_version_status']
+                return {v['version']: v['state'] for v in said}
+            self.assertEqual(states(), {'2': 'END', '1': 'AVAILABLE'})
+            shutil.copytree(self.model, self.path('versions/2'), dirs_exist_ok=True)
+            for _ in range(100):
+                if states() == {'2': 'AVAILABLE'}:
+                    break
+                time.sleep(0.1)
+            self.assertEqual(states(), {'2': 'AVAILABLE'})
+        os.remove(self.path('versions/1/model.yaml'))
+        os.remove(self.path('versions/2/model.yaml'))
+        self.refused(3, ['model.yaml', 'missing'], 'serve', 'tiny=versions', '--port', '0')
+
     def test_reload_under_load(self):
         """A version that appears is taken; one that is broken is not; no request is lost."""
         os.mkdir(self.path('versions'))

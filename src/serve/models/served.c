@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { SECONDS_BETWEEN = 5 }; /* tries to replace a device that hangs */
 
@@ -39,10 +40,30 @@ static bool can_be_opened(const char *path)
            has(path, "model.onnx", lk_file_exists);
 }
 
+/* Changes where a file in the folder does, or one comes or goes; of a copy that is on its way
+ * it is never the same for long. */
+static uint64_t stamp_of(const char *path)
+{
+    char inside[2 * LK_SERVED_PATH];
+    struct stat about;
+    uint64_t sum = 0;
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+        snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name);
+        if (stat(inside, &about) == 0) /* a sum, since files come in any order */
+            sum += ((uint64_t)about.st_size * 31 + (uint64_t)about.st_mtim.tv_sec) *
+                       UINT64_C(0x9E3779B97F4A7C15) +
+                   (uint64_t)about.st_mtim.tv_nsec + 1;
+    }
+    if (dir)
+        closedir(dir);
+    return sum;
+}
+
 static bool has_failed(const struct lk_served *served, int64_t number)
 {
     for (int i = 0; i < served->failed_count; i++)
-        if (served->failed[i] == number)
+        if (served->failed[i].number == number)
             return true;
     return false;
 }
@@ -121,6 +142,7 @@ static enum lk_status open_version(struct lk_served *served, int64_t number)
     if (!find_path(served, number, path))
         return lk_fail(LK_E_IO, "model '%s': '%s' has no version %lld", served->name,
                        served->path, (long long)number);
+    served->opening = stamp_of(path);
     LK_TRY(lk_version_open(served, number, path, &opened));
     add(served, opened);
     return LK_OK;
@@ -153,25 +175,54 @@ static enum lk_status check_labels(const struct lk_served *served)
     return LK_OK;
 }
 
+static void note_failure(struct lk_served *served, int64_t number)
+{
+    pthread_mutex_lock(&served->mutex);
+    if (served->failed_count == LK_MOST_FAILED)
+        memmove(served->failed, served->failed + 1,
+                (size_t)--served->failed_count * sizeof *served->failed);
+    served->failed[served->failed_count++] =
+        (struct lk_failed_version){.number = number, .stamp = served->opening};
+    snprintf(served->failure, sizeof served->failure, "%s", lk_error_text());
+    pthread_mutex_unlock(&served->mutex);
+    lk_log(LK_LOG_WARNING, "version %lld is not served: %s", (long long)number,
+           lk_error_text());
+    lk_error_clear();
+}
+
+/* Opens what is to be served. In place of a version that cannot be opened the next lower one
+ * is, unless the command line names it. */
+static enum lk_status open_first(struct lk_served *served)
+{
+    int64_t numbers[LK_SERVE_VERSIONS];
+    for (int count; (count = list_wanted(served, numbers)) > 0;) {
+        enum lk_status status = LK_OK;
+        int i = 0;
+        for (; i < count && status == LK_OK; i++)
+            if (!is_open(served, numbers[i]))
+                status = open_version(served, numbers[i]);
+        if (status == LK_OK || served->model->version_count > 0)
+            return status;
+        note_failure(served, numbers[i - 1]);
+    }
+    return served->failed_count > 0 ? open_version(served, served->failed[0].number)
+                                    : open_alone(served);
+}
+
 enum lk_status lk_served_open(struct lk_served *served, const struct lk_serve_model *model,
                               const struct lk_serve_options *options, int index)
 {
     char path[LK_SERVED_PATH];
-    int64_t numbers[LK_SERVE_VERSIONS];
     served->name = model->name;
     served->path = model->path;
     served->model = model;
     served->options = options;
     served->index = index;
-    const int count = list_wanted(served, numbers);
     for (int i = 0; i < model->version_count; i++)
         if (!find_path(served, model->versions[i], path))
             return lk_fail(LK_E_IO, "model '%s': '%s' has no version %lld", served->name,
                            served->path, (long long)model->versions[i]);
-    for (int i = 0; i < count; i++)
-        LK_TRY(open_version(served, numbers[i]));
-    if (count == 0)
-        LK_TRY(open_alone(served));
+    LK_TRY(open_first(served));
     return check_labels(served);
 }
 
@@ -218,31 +269,24 @@ void lk_served_close(struct lk_served *served)
     }
 }
 
-static void note_failure(struct lk_served *served, int64_t number)
-{
-    pthread_mutex_lock(&served->mutex);
-    if (served->failed_count == LK_MOST_FAILED)
-        memmove(served->failed, served->failed + 1,
-                (size_t)--served->failed_count * sizeof *served->failed);
-    served->failed[served->failed_count++] = number;
-    snprintf(served->failure, sizeof served->failure, "%s", lk_error_text());
-    pthread_mutex_unlock(&served->mutex);
-    lk_log(LK_LOG_WARNING, "version %lld is not served: %s", (long long)number,
-           lk_error_text());
-    lk_error_clear();
-}
-
-/* One that was removed may come again, and be whole then. */
-static void forget_failures(struct lk_served *served)
+/* Whether a version that failed is to be tried again: it was removed and may come anew, or has
+ * changed and then rested since the last look. */
+static bool has_recovered(const struct lk_served *served, struct lk_failed_version *failed)
 {
     char path[LK_SERVED_PATH];
+    snprintf(path, sizeof path, "%.900s/%lld", served->path, (long long)failed->number);
+    const uint64_t before = failed->seen, now = stamp_of(path);
+    failed->seen = now;
+    return !can_be_opened(path) || (now != failed->stamp && now == before);
+}
+
+static void forget_failures(struct lk_served *served)
+{
     int kept = 0;
     pthread_mutex_lock(&served->mutex);
-    for (int i = 0; i < served->failed_count; i++) {
-        snprintf(path, sizeof path, "%.900s/%lld", served->path, (long long)served->failed[i]);
-        if (can_be_opened(path))
+    for (int i = 0; i < served->failed_count; i++)
+        if (!has_recovered(served, &served->failed[i]))
             served->failed[kept++] = served->failed[i];
-    }
     served->failed_count = kept;
     pthread_mutex_unlock(&served->mutex);
 }

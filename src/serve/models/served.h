@@ -34,6 +34,13 @@ struct lk_version {
     float *outputs[LK_MOST_OUTPUTS];
 };
 
+/* A version that could not be opened, which is not tried again while it stays as it is: what
+ * its folder looked like then, and when it was last looked at. */
+struct lk_failed_version {
+    int64_t number;
+    uint64_t stamp, seen;
+};
+
 /* One model and its versions that are served, the highest first. */
 struct lk_served {
     const char *name, *path;
@@ -43,9 +50,9 @@ struct lk_served {
     struct lk_counts counts;
     pthread_mutex_t mutex; /* of all below */
     struct lk_version *open, *replaced;
-    int64_t failed[LK_MOST_FAILED]; /* versions that could not be opened, which are not tried
-                                     * again while they are there */
+    struct lk_failed_version failed[LK_MOST_FAILED];
     int failed_count;
+    uint64_t opening; /* what the folder of the version opened last looked like before */
     char failure[LK_JOB_ERROR]; /* of the last one */
     double tried; /* when a device that hangs was last to be replaced, lk_seconds() */
 };

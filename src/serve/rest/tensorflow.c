@@ -317,7 +317,7 @@ void lk_tensorflow_tell_status(struct lk_served *served, int64_t number, struct 
     pthread_mutex_lock(&served->mutex);
     for (int i = served->failed_count; i-- > 0;) {
         const bool is_last = i + 1 == served->failed_count;
-        tell_version(served->failed[i], "END",
+        tell_version(served->failed[i].number, "END",
                      is_last ? served->failure : "it cannot be opened", text);
         lk_text_append(text, ", ");
     }
