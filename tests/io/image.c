@@ -80,6 +80,34 @@ static void decodes_a_jpeg(void **state)
     lk_image_clear(&image);
 }
 
+#ifdef LK_TURBOJPEG
+/* Inks without the mark of Adobe's programs are as they have them. */
+static void decodes_inks_without_a_mark(void **state)
+{
+    struct lk_image marked, bare;
+    uint8_t copy[sizeof jpeg_cmyk];
+    size_t at = 2;
+    (void)state;
+    while (jpeg_cmyk[at + 1] != 0xee)
+        at += 2 + (size_t)(jpeg_cmyk[at + 2] << 8 | jpeg_cmyk[at + 3]);
+    const size_t behind = at + 2 + (size_t)(jpeg_cmyk[at + 2] << 8 | jpeg_cmyk[at + 3]);
+    memcpy(copy, jpeg_cmyk, at);
+    memcpy(copy + at, jpeg_cmyk + behind, sizeof jpeg_cmyk - behind);
+    const size_t bytes = sizeof jpeg_cmyk - (behind - at);
+    for (int channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
+        assert_int_equal(lk_image_decode(jpeg_cmyk, sizeof jpeg_cmyk, channels, "a", &marked),
+                         LK_OK);
+        assert_int_equal(lk_image_decode(copy, bytes, channels, "a", &bare), LK_OK);
+        assert_memory_equal(marked.pixels, bare.pixels,
+                            (size_t)(marked.height * marked.width * channels));
+        if (channels == 4)
+            assert_int_equal(bare.pixels[3], 255);
+        lk_image_clear(&marked);
+        lk_image_clear(&bare);
+    }
+}
+#endif
+
 /* Smaller where that is less work, never smaller than asked for. */
 static void decodes_a_jpeg_to_what_is_needed(void **state)
 {
@@ -290,6 +318,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decodes_a_png),
         cmocka_unit_test(decodes_a_jpeg),
+#ifdef LK_TURBOJPEG
+        cmocka_unit_test(decodes_inks_without_a_mark),
+#endif
         cmocka_unit_test(decodes_a_jpeg_to_what_is_needed),
         cmocka_unit_test(refuses_other_formats_by_name),
         cmocka_unit_test(measures),

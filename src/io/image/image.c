@@ -140,37 +140,56 @@ static bool is_broken(tjhandle jpeg)
            !strstr(tjGetErrorStr2(jpeg), "extraneous bytes");
 }
 
-/* Decodes a JPEG by TurboJPEG. false: it is in CMYK colours, which are left to stb_image. */
-static bool decode_turbo(tjhandle jpeg, const void *data, size_t bytes, const int least[2],
-                         const char *where, struct lk_image *image, enum lk_status *status)
+/* a b / 255, rounded, of bytes. */
+static uint8_t multiply(int a, int b)
+{
+    const int product = a * b + 128;
+    return (uint8_t)((product + (product >> 8)) >> 8);
+}
+
+/* Turns inks, 255 for none as Adobe's programs write them, into `channels` for each pixel where
+ * they lie; the same numbers as Pillow's. Files without Adobe's mark are read alike. */
+static void mix_inks(uint8_t *pixels, int64_t count, int channels)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const uint8_t *inks = pixels + 4 * i, black = inks[3];
+        uint8_t mixed[4] = {[3] = 255}, *to = pixels + channels * i;
+        for (int c = 0; c < 3; c++)
+            mixed[c] = (uint8_t)(black - multiply(255 - inks[c], black));
+        if (channels == 1) /* as stb_image does */
+            mixed[0] = (uint8_t)((77 * mixed[0] + 150 * mixed[1] + 29 * mixed[2]) >> 8);
+        memcpy(to, mixed, (size_t)channels);
+    }
+}
+
+static enum lk_status decode_turbo(tjhandle jpeg, const void *data, size_t bytes,
+                                   const int least[2], const char *where,
+                                   struct lk_image *image)
 {
     static const int formats[] = {[1] = TJPF_GRAY, [3] = TJPF_RGB, [4] = TJPF_RGBA};
     int width = 0, height = 0, subsampling = 0, colours = 0;
-    if (tjDecompressHeader3(jpeg, data, bytes, &width, &height, &subsampling, &colours)) {
-        *status = lk_fail(LK_E_DATA, "'%s': broken image: %s", where, tjGetErrorStr2(jpeg));
-        return true;
-    }
-    if (colours == TJCS_CMYK || colours == TJCS_YCCK)
-        return false;
-    *status = check_size(height, width, where);
-    if (*status != LK_OK)
-        return true;
+    if (tjDecompressHeader3(jpeg, data, bytes, &width, &height, &subsampling, &colours))
+        return lk_fail(LK_E_DATA, "'%s': broken image: %s", where, tjGetErrorStr2(jpeg));
+    LK_TRY(check_size(height, width, where));
+    const bool has_inks = colours == TJCS_CMYK || colours == TJCS_YCCK;
     const int down = eighths(height, least[0]), across = eighths(width, least[1]);
     const int n = down > across ? down : across;
     height = (height * n + 7) / 8;
     width = (width * n + 7) / 8;
-    uint8_t *pixels = malloc((size_t)height * (size_t)width * (size_t)image->channels);
-    if (!pixels) {
-        *status = lk_fail_memory(where, (size_t)height * (size_t)width);
-    } else if (tjDecompress2(jpeg, data, bytes, pixels, width, 0, height,
-                             formats[image->channels], TJFLAG_LIMITSCANS) &&
-               is_broken(jpeg)) {
-        *status = lk_fail(LK_E_DATA, "'%s': broken image: %s", where, tjGetErrorStr2(jpeg));
+    const size_t count = (size_t)height * (size_t)width;
+    uint8_t *pixels = malloc(count * (has_inks ? 4 : (size_t)image->channels));
+    if (!pixels)
+        return lk_fail_memory(where, count);
+    if (tjDecompress2(jpeg, data, bytes, pixels, width, 0, height,
+                      has_inks ? TJPF_CMYK : formats[image->channels], TJFLAG_LIMITSCANS) &&
+        is_broken(jpeg)) {
         free(pixels);
-    } else {
-        *image = (struct lk_image){height, width, image->channels, pixels};
+        return lk_fail(LK_E_DATA, "'%s': broken image: %s", where, tjGetErrorStr2(jpeg));
     }
-    return true;
+    if (has_inks)
+        mix_inks(pixels, (int64_t)count, image->channels);
+    *image = (struct lk_image){height, width, image->channels, pixels};
+    return LK_OK;
 }
 
 const char *lk_image_decoder(void)
@@ -184,10 +203,9 @@ static enum lk_status decode_jpeg(const void *data, size_t bytes, const int leas
     tjhandle jpeg = tjInitDecompress();
     if (!jpeg)
         return lk_fail_memory("a JPEG decoder", 0);
-    enum lk_status status = LK_OK;
-    const bool is_done = decode_turbo(jpeg, data, bytes, least, where, image, &status);
+    const enum lk_status status = decode_turbo(jpeg, data, bytes, least, where, image);
     tjDestroy(jpeg);
-    return is_done ? status : decode_stb(data, bytes, image->channels, where, image);
+    return status;
 }
 #else
 const char *lk_image_decoder(void)
