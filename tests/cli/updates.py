@@ -317,4 +317,28 @@ layers:
                      'train', 'net.yaml', *self.OPTIONS, '--set', 'accumulate=16')
 
 
+class TablesAlone(ProgramTest):
+    def test_nothing_else_is_trained(self):
+        """All gradients are lists of rows, on one device and on two."""
+        self.put('table.yaml', """name: table
+input: {tokens: {shape: [2], type: int32}}
+layers:
+  - {name: e, embedding: {vocabulary: 64, units: 16}}
+  - global_average_pool1d
+  - {name: still, dense: {units: 2}, trainable: false}
+  - softmax
+""")
+        npy.write(self.path('x.npy'), '<i4', (4, 2), [1, 2, 3, 4, 5, 6, 7, 8])
+        npy.write(self.path('y.npy'), '<i8', (4,), [0, 1, 0, 1])
+        for optimizer in 'sgd', 'adam', 'adam lazy=true':
+            found = set()
+            for devices in '0', '0*2':
+                self.run_program('train', 'table.yaml', '--data', 'npy:x.npy,y.npy',
+                                 '--batch-size', '2', '--shards', '2', '--steps', '4',
+                                 '--device', devices, '--optimizer', optimizer, '--run', 'run',
+                                 '--fresh')
+                found.add(self.sha256('run'))
+            self.assertEqual(len(found), 1, optimizer)
+
+
 program.main()

@@ -51,8 +51,10 @@ static enum lk_status reduce_and_update(struct lk_stepper *stepper, int64_t samp
     LK_TRY(lk_stepper_await_copy(stepper));
     const struct lk_shard_slice slice = {
         .x = lk_replica_gradients(replica), .stride = count, .count = count};
-    LK_TRY(lk_shard_sum_enqueue(stepper->sum, (struct lk_subtree){0, stepper->config.shards},
-                                &slice, &(struct lk_shard_target){.y = stepper->gradient}));
+    if (count > 0) /* else all that is trained are tables with row lists */
+        LK_TRY(lk_shard_sum_enqueue(stepper->sum,
+                                    (struct lk_subtree){0, stepper->config.shards}, &slice,
+                                    &(struct lk_shard_target){.y = stepper->gradient}));
     if (lk_replica_listed_count(replica) > 0)
         return update_listed(stepper,
                              (struct lk_update){.scale = scale, .lr = lr, .step = step});
