@@ -202,3 +202,12 @@ enum lk_status lk_model_memory_recomputing(struct lk_model *model, struct lk_dev
         .device = device, .batch = batch, .shards = shards, .recompute = mode};
     return plan_memory(model, config, use, memory);
 }
+
+void lk_model_mark_needed(const struct lk_model *model, bool *needed)
+{
+    for (int i = 0; i < model->output_count; i++)
+        needed[model->outputs[i].node->index] = true;
+    for (int i = model->graph->count - 1; i >= 0; i--) /* inputs come before their readers */
+        for (int j = 0; needed[i] && j < model->graph->nodes[i]->inputs; j++)
+            needed[model->graph->nodes[i]->input_nodes[j]->index] = true;
+}

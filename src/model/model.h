@@ -92,4 +92,8 @@ LK_MUST_CHECK enum lk_status lk_output_set_standard(const struct lk_model *model
 LK_MUST_CHECK enum lk_status lk_model_add_losses(struct lk_model *model, double smoothing,
                                                  struct lk_node **loss);
 
+/* needed[graph->count], all false: marks the nodes that outputs depend on. Others are in no
+ * replica, and their parameters in no checkpoint. */
+void lk_model_mark_needed(const struct lk_model *model, bool *needed);
+
 #endif

@@ -169,6 +169,18 @@ class Written(PipelineTest):
         self.refused(2, 'only image files are resized', 'train', 'tiny.yaml', '--data',
                      program.DATA, '--pipeline', 'resize 32x32', '--val', 'off')
 
+    def test_one_list_of_stages(self):
+        """Two options for it exclude one another; those of a run file are replaced, aloud."""
+        self.refused(2, 'two names of one list', 'train', 'fashion-convnet', '--data',
+                     'synthetic:digits,count=64', '--augment', 'flip=both', '--pipeline',
+                     'standardize', '--steps', '1')
+        self.put('stages.yaml', 'model: fashion-convnet\ndata: synthetic:digits,count=64\n'
+                 'pipeline: normalize 0..1\ntrain: {steps: 1, batch_size: 8}\n')
+        said = 'of the run file or the environment are replaced'
+        self.assertIn(said, self.run_program('train', 'stages.yaml', '--augment',
+                                             'flip=both').stderr)
+        self.assertNotIn(said, self.run_program('train', 'stages.yaml').stderr)
+
     def test_resume(self):
         """Another pipeline is another run; another spelling of it is not."""
         options = '--batch-size', '50', '--epochs'

@@ -122,6 +122,29 @@ class RoundTrip(WeightsTest):
             self.assertEqual(found, expected, f'{name}: {said}')
             self.assertIn(f'{ARRAYS} of {ARRAYS} parameters, by', said)
 
+    def test_a_layer_that_no_output_needs(self):
+        """It is in no replica, and is missed by nobody."""
+        self.put('net.yaml', """name: net
+input: [4]
+layers:
+  - {name: a, dense: {units: 3}}
+  - {name: b, from: numbers, dense: {units: 2}}
+  - {name: c, from: a, dense: {units: 2}}
+  - softmax
+""")
+        self.put('d.csv', 'a,b,c,d,y\n1,2,3,4,0\n2,1,0,1,1\n3,3,1,2,0\n0,1,2,2,1\n')
+        train = ['train', 'net.yaml', '--data', 'csv:d.csv,fields=a+b+c+d,label=y',
+                 '--batch-size', '2', '--steps', '2']
+        self.run_program(*train, '--run', 'first')
+        self.run_program('export', 'first', '-o', 'first.onnx')
+        self.run_program('export', 'first', '--format', 'safetensors', '-o', 'w.safetensors')
+        found = set()
+        for how in ['--init-from', 'first'], ['--weights', 'w.safetensors']:
+            said = self.run_program(*train, *how, '--run', 'second', '--fresh').stderr
+            self.assertIn('4 of 6 parameters, by our names', said)
+            found.add(self.sha256('second'))
+        self.assertEqual(len(found), 1)
+
     def writes(self, *arguments):
         """Exports; False where the program was built without libhdf5."""
         try:

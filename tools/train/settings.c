@@ -117,8 +117,29 @@ int train_model_settings(const struct arguments *arguments, struct lk_settings *
     return status == LK_OK ? train_set_pairs(arguments, *settings) : failed(status);
 }
 
+/* Stages of the command line take the place of all that a run file has. */
+static int check_pipeline(const struct arguments *arguments, const struct lk_settings *settings)
+{
+    char before[4096];
+    const char *augment = option_text(arguments, "augment");
+    const char *stages = augment ? augment : option_text(arguments, "pipeline");
+    if (augment && option_text(arguments, "pipeline"))
+        return wrong_usage(arguments->command,
+                           "--augment and --pipeline are two names of one list of stages: all "
+                           "of them go into one of both");
+    const enum lk_status status = lk_settings_get(settings, "pipeline", before, sizeof before);
+    if (status != LK_OK)
+        return failed(status);
+    if (stages && *before && lk_rank() == 0)
+        say("the stages '%s' of the run file or the environment are replaced", before);
+    return DONE;
+}
+
 static int apply_options(const struct arguments *arguments, struct lk_settings *settings)
 {
+    const int checked = check_pipeline(arguments, settings);
+    if (checked != DONE)
+        return checked;
     for (int i = 0; i < arguments->given_count; i++) {
         const struct given *given = &arguments->given[i];
         const char *setting = setting_of(given->option->name);

@@ -70,6 +70,8 @@ static enum lk_status convert(struct export *e, int p)
     if (layout.refused)
         return lk_fail(LK_E_ARGUMENT, "'%s' has no name of '%s': %s", param->name,
                        e->naming->title, layout.refused);
+    if (!array && !param->is_needed)
+        return LK_OK;
     if (!array || array->count != lk_shape_count(&layout.own) ||
         (array->type != LK_SAFETENSOR_F32 && array->type != LK_SAFETENSOR_F64))
         return lk_fail(LK_E_DATA, "%s: no array '%s' as the model has it", e->stored.path,
@@ -96,6 +98,8 @@ static enum lk_status check_initial(const struct export *e, int p)
     const struct lk_param_spec *spec = &param->node->shapes.param[param->index];
     const struct lk_array *array = lk_stored_find(&e->stored, param->name);
     bool is_initial = true;
+    if (!array && !param->is_needed)
+        return LK_OK;
     if (!array || array->count != lk_shape_count(&spec->shape))
         return lk_fail(LK_E_DATA, "%s: no array '%s' as the model has it", e->stored.path,
                        param->name);

@@ -138,7 +138,7 @@ static void find_in_model(const struct lk_judgement *j, const bool *used, int la
     for (int p = 0; p < j->namings->params; p++) {
         const struct lk_pair *pair = &j->pairing->pair[p];
         const char *name = j->namings->param[p].name;
-        if (pair->is_initial)
+        if (pair->is_initial || (pair->array < 0 && !j->namings->param[p].is_needed))
             continue;
         if (pair->array < 0) {
             find_missing(j, used, p, last, f);

@@ -433,10 +433,17 @@ static enum lk_status add_parts(struct lk_namings *namings, const char *title,
     return LK_OK;
 }
 
-static enum lk_status list_params(const struct lk_graph *graph, struct lk_namings *namings)
+static enum lk_status list_params(const struct lk_model *model, struct lk_namings *namings)
 {
+    const struct lk_graph *graph = model->graph;
     void *memory;
     int count = 0;
+    LK_TRY(lk_arena_allocate(&namings->arena, (size_t)graph->count + 1, &memory));
+    bool *needed = memory;
+    lk_model_mark_needed(model, needed);
+    for (int i = 0; i < graph->count; i++)
+        if (needed[i])
+            needed[lk_node_owner(graph->nodes[i])->index] = true;
     for (int i = 0; i < graph->count; i++)
         count += graph->nodes[i]->weights_of ? 0 : graph->nodes[i]->shapes.params;
     LK_TRY(lk_arena_allocate(&namings->arena, ((size_t)count + 1) * sizeof *namings->param,
@@ -446,7 +453,7 @@ static enum lk_status list_params(const struct lk_graph *graph, struct lk_naming
         const struct lk_node *node = graph->nodes[i];
         for (int j = 0; !node->weights_of && j < node->shapes.params; j++) {
             struct lk_foreign_param *p = &namings->param[namings->params++];
-            *p = (struct lk_foreign_param){.node = node, .index = j};
+            *p = (struct lk_foreign_param){.node = node, .index = j, .is_needed = needed[i]};
             snprintf(p->name, sizeof p->name, "%s.%s", node->name, node->shapes.param[j].name);
         }
     }
@@ -467,7 +474,7 @@ enum lk_status lk_namings_make(const struct lk_model *model, struct lk_namings *
 {
     struct lk_convention conventions[LK_MOST_CONVENTIONS];
     int count = 0;
-    LK_TRY(list_params(model->graph, namings));
+    LK_TRY(list_params(model, namings));
     LK_TRY(lk_conventions_read(model, namings, &namings->arena, conventions, &count));
     LK_TRY(add_layers(namings, "lockstep", LK_NAMING_OWN, NULL));
     for (int i = 0; i < count; i++)

@@ -15,7 +15,8 @@ enum { LK_MOST_NAMINGS = 24, LK_MOST_SPELLINGS = 2, LK_MOST_UNUSED = 8 };
 struct lk_foreign_param {
     const struct lk_node *node;
     int index;
-    char name[96]; /* ours: "conv2d_1.weight" */
+    char name[96];  /* ours: "conv2d_1.weight" */
+    bool is_needed; /* an output depends on it: else it is in no replica and no checkpoint */
 };
 
 /* How a naming spells a layer's parameters: "conv1.weight", "conv1/kernel", "conv1/vars/0". */

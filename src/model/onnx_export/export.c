@@ -77,13 +77,17 @@ static enum lk_status make_graph(struct lk_onnx_export *e, const struct lk_onnx_
     const size_t most = (size_t)model->graph->count * LK_ONNX_EXPORT_EACH;
     struct lk_onnx_port *ports;
     const char **names;
+    bool *needed;
+    LK_TRY(lk_onnx_take(e, (size_t)model->graph->count, sizeof *needed, &needed));
+    lk_model_mark_needed(model, needed);
     LK_TRY(lk_onnx_take(e, most, sizeof *e->nodes, &e->nodes));
     LK_TRY(lk_onnx_take(e, most, sizeof *e->constants, &e->constants));
     LK_TRY(lk_onnx_take(e, (size_t)model->graph->count, sizeof *names, &names));
     LK_TRY(lk_onnx_take(e, LK_MOST_INPUTS + LK_MOST_OUTPUTS, sizeof *ports, &ports));
     for (int i = 0; i < model->graph->count; i++) {
         e->node = model->graph->nodes[i];
-        LK_TRY(put_node(e, names));
+        if (needed[i] || !e->node->op)
+            LK_TRY(put_node(e, names));
     }
     for (int i = 0; i < model->input_count; i++)
         ports[e->graph.input_count++] = lk_onnx_describe(e, model->inputs[i], o->batch);

@@ -81,16 +81,6 @@ static enum lk_status read_layers(struct lk_reading *reading, const struct lk_ya
     return LK_OK;
 }
 
-/* The nodes that outputs depend on. */
-static void mark_needed(const struct lk_model *model, bool *needed)
-{
-    for (int i = 0; i < model->output_count; i++)
-        needed[model->outputs[i].node->index] = true;
-    for (int i = model->graph->count - 1; i >= 0; i--) /* inputs come before their readers */
-        for (int j = 0; needed[i] && j < model->graph->nodes[i]->inputs; j++)
-            needed[model->graph->nodes[i]->input_nodes[j]->index] = true;
-}
-
 /* Says which layers and inputs no output needs: most often a forgotten `from`. */
 static enum lk_status warn_of_unused(const struct lk_reading *reading,
                                      const struct lk_yaml *root)
@@ -100,7 +90,7 @@ static enum lk_status warn_of_unused(const struct lk_reading *reading,
     bool *needed = calloc((size_t)model->graph->count, sizeof *needed);
     if (!needed)
         return lk_fail_memory("a mark for each layer", (size_t)model->graph->count);
-    mark_needed(model, needed);
+    lk_model_mark_needed(model, needed);
     for (int i = 0; i < model->input_count; i++)
         if (!needed[model->inputs[i]->index])
             lk_log(LK_LOG_WARNING, "%s:%d: the output '%s' does not depend on input '%s'",
