@@ -9,9 +9,9 @@
  *
  * x, y: [tiles][all channels][vectors][VECTOR]. Sums run over c, r, s. -D: as lib/planes.cl;
  * FILTERS: of a block, whose sums are in registers; RELU, ADDS: finish.cl; LONE 1: where a
- * plane's last vector may have one pixel, as 7x7 and every odd square have. Group ids: arrange:
- * 0: column of taps, 1: channel, 2: tile; convolve: 0: run of vectors, 1: run of blocks of
- * filters, 2: group of a tile; pool: 0: channel, 1: tile.
+ * plane's last vector may have one pixel, as that of 7x7 has. Group ids: arrange: 0: column of
+ * taps, 1: channel, 2: tile; convolve: 0: run of vectors, 1: run of blocks of filters, 2: group
+ * of a tile; pool: 0: channel, 1: tile.
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -114,7 +114,9 @@ INLINE void block_1(BLOCK_ARGS) BLOCK(1, 0)
 INLINE void block_2(BLOCK_ARGS) BLOCK(2, 0)
 INLINE void block_3(BLOCK_ARGS) BLOCK(3, 0)
 #if LONE
-#define WITH_LONE (FILTERS == 8 ? 3 : 2) /* vectors: registers are as few as filters */
+/* Vectors beside the lone pixel: with 16 registers, which have blocks of 4 filters, the sums of
+ * three would not fit. */
+#define WITH_LONE (FILTERS == 8 ? 3 : 2)
 INLINE void block_and_lone(BLOCK_ARGS) BLOCK(WITH_LONE, 1)
 #endif
 #define BLOCK_FROM(first, block)                                                               \

@@ -190,20 +190,32 @@ static void note_failure(struct lk_served *served, int64_t number)
     lk_error_clear();
 }
 
+/* Opens those that are not open yet. fails: as opening *failed did */
+static enum lk_status open_missing(struct lk_served *served, const int64_t *numbers, int count,
+                                   bool is_said, int64_t *failed)
+{
+    for (int i = 0; i < count; i++) {
+        *failed = numbers[i];
+        if (is_open(served, numbers[i]))
+            continue;
+        LK_TRY(open_version(served, numbers[i]));
+        if (is_said)
+            lk_log(LK_LOG_INFO, "model '%s': version %lld is served", served->name,
+                   (long long)numbers[i]);
+    }
+    return LK_OK;
+}
+
 /* Opens what is to be served. In place of a version that cannot be opened the next lower one
  * is, unless the command line names it. */
 static enum lk_status open_first(struct lk_served *served)
 {
-    int64_t numbers[LK_SERVE_VERSIONS];
+    int64_t numbers[LK_SERVE_VERSIONS], failed;
     for (int count; (count = list_wanted(served, numbers)) > 0;) {
-        enum lk_status status = LK_OK;
-        int i = 0;
-        for (; i < count && status == LK_OK; i++)
-            if (!is_open(served, numbers[i]))
-                status = open_version(served, numbers[i]);
+        const enum lk_status status = open_missing(served, numbers, count, false, &failed);
         if (status == LK_OK || served->model->version_count > 0)
             return status;
-        note_failure(served, numbers[i - 1]);
+        note_failure(served, failed);
     }
     return served->failed_count > 0 ? open_version(served, served->failed[0].number)
                                     : open_alone(served);
@@ -274,10 +286,11 @@ void lk_served_close(struct lk_served *served)
 static bool has_recovered(const struct lk_served *served, struct lk_failed_version *failed)
 {
     char path[LK_SERVED_PATH];
-    snprintf(path, sizeof path, "%.900s/%lld", served->path, (long long)failed->number);
+    if (!find_path(served, failed->number, path))
+        return true;
     const uint64_t before = failed->seen, now = stamp_of(path);
     failed->seen = now;
-    return !can_be_opened(path) || (now != failed->stamp && now == before);
+    return now != failed->stamp && now == before;
 }
 
 static void forget_failures(struct lk_served *served)
@@ -335,17 +348,11 @@ static void check_devices(struct lk_served *served)
 /* Opens what is to be served; false: one could not be opened, and others may take its place. */
 static bool open_wanted(struct lk_served *served, const int64_t *numbers, int count)
 {
-    for (int i = 0; i < count; i++) {
-        if (is_open(served, numbers[i]))
-            continue;
-        if (open_version(served, numbers[i]) != LK_OK) {
-            note_failure(served, numbers[i]);
-            return false;
-        }
-        lk_log(LK_LOG_INFO, "model '%s': version %lld is served", served->name,
-               (long long)numbers[i]);
-    }
-    return true;
+    int64_t failed;
+    if (open_missing(served, numbers, count, true, &failed) == LK_OK)
+        return true;
+    note_failure(served, failed);
+    return false;
 }
 
 static void retire_others(struct lk_served *served, const int64_t *numbers, int count)

@@ -7,40 +7,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Maps the classes unless each has its number already. */
-static enum lk_status map(struct lk_data *data, const struct lk_model_output *output, int field,
-                          int32_t *numbers)
+/* The output's number of each class of the field, and how both are ordered; *numbers is to be
+ * freed. fails: LK_E_DATA for a class that the output does not know; LK_E_MEMORY */
+static enum lk_status find_numbers(const struct lk_field *field,
+                                   const struct lk_model_output *output, int32_t **numbers,
+                                   enum lk_class_order *order)
 {
-    const struct lk_field *found = &lk_data_info(data)->fields[field];
-    bool is_matched = false, is_same = found->classes == output->class_count;
-    LK_TRY(lk_output_find_classes(output, found->class_names, found->classes, numbers,
+    const size_t bytes = (size_t)field->classes * sizeof **numbers;
+    bool is_matched = false;
+    *order = LK_CLASSES_DIFFER;
+    *numbers = NULL;
+    if (!field->class_names || output->class_count == 0)
+        return LK_OK;
+    *numbers = malloc(bytes + 1);
+    if (!*numbers)
+        return lk_fail_memory("classes", bytes);
+    LK_TRY(lk_output_find_classes(output, field->class_names, field->classes, *numbers,
                                   &is_matched));
     if (!is_matched) /* then there are no numbers */
         return LK_OK;
-    for (int64_t i = 0; i < found->classes; i++)
-        is_same = is_same && numbers[i] == i;
-    return is_same ? LK_OK
-                   : lk_data_map_classes(data, field, numbers, output->class_names,
-                                         output->class_count);
-}
-
-/* numbers: room for one of each class. */
-static enum lk_status compare(const struct lk_field *field,
-                              const struct lk_model_output *output, int32_t *numbers,
-                              enum lk_class_order *order)
-{
-    bool is_matched = false;
-    const enum lk_status status = lk_output_find_classes(output, field->class_names,
-                                                         field->classes, numbers, &is_matched);
-    if (status == LK_E_DATA)
-        lk_error_clear();
-    else if (status != LK_OK)
-        return status;
-    if (status != LK_OK || !is_matched)
-        return LK_OK;
     *order = LK_CLASSES_IN_ORDER;
     for (int64_t i = 0; i < field->classes; i++)
-        if (numbers[i] != i)
+        if ((*numbers)[i] != i)
             *order = LK_CLASSES_IN_OTHER_ORDER;
     return LK_OK;
 }
@@ -49,16 +37,13 @@ enum lk_status lk_labels_compare(const struct lk_field *field,
                                  const struct lk_model_output *output,
                                  enum lk_class_order *order)
 {
-    const size_t bytes = (size_t)field->classes * sizeof(int32_t);
-    *order = LK_CLASSES_DIFFER;
-    if (!field->class_names || output->class_count == 0)
-        return LK_OK;
-    int32_t *numbers = malloc(bytes + 1);
-    if (!numbers)
-        return lk_fail_memory("classes", bytes);
-    const enum lk_status status = compare(field, output, numbers, order);
+    int32_t *numbers;
+    const enum lk_status status = find_numbers(field, output, &numbers, order);
     free(numbers);
-    return status;
+    if (status != LK_E_DATA)
+        return status;
+    lk_error_clear();
+    return LK_OK;
 }
 
 enum lk_status lk_labels_match(struct lk_data *data, const struct lk_model_output *output,
@@ -66,13 +51,13 @@ enum lk_status lk_labels_match(struct lk_data *data, const struct lk_model_outpu
 {
     const struct lk_data_info *info = lk_data_info(data);
     const struct lk_field *found = &info->fields[field];
-    const size_t bytes = (size_t)found->classes * sizeof(int32_t);
-    if (!found->class_names || output->class_count == 0)
-        return LK_OK;
-    int32_t *numbers = malloc(bytes + 1);
-    if (!numbers)
-        return lk_fail_memory("classes", bytes);
-    const enum lk_status status = map(data, output, field, numbers);
+    enum lk_class_order order;
+    int32_t *numbers;
+    enum lk_status status = find_numbers(found, output, &numbers, &order);
+    const bool has_all = order == LK_CLASSES_IN_ORDER && found->classes == output->class_count;
+    if (status == LK_OK && order != LK_CLASSES_DIFFER && !has_all)
+        status =
+            lk_data_map_classes(data, field, numbers, output->class_names, output->class_count);
     free(numbers);
     return status == LK_OK ? LK_OK : lk_fail_within(status, "data '%s'", info->name);
 }
