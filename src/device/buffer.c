@@ -7,7 +7,9 @@
 #include "device/reserve.h"
 
 #include "base/fail.h"
+#include "base/log.h"
 #include <stdlib.h>
+#include <string.h>
 
 static void count_bytes(struct lk_device *device, size_t added, size_t removed)
 {
@@ -216,6 +218,48 @@ enum lk_status lk_buffer_read(const struct lk_buffer *buffer, size_t offset, siz
     lk_device_block_if_abandoned(device);
     lk_trace_add(device, device->queue, "read", bytes, event);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueReadBuffer");
+}
+
+enum { BLOCK_READ_BACK = 1 << 20 };
+
+static enum lk_status compare(const struct lk_buffer *buffer, size_t offset, size_t bytes,
+                              const char *wanted, char *block, bool *is_there)
+{
+    *is_there = true;
+    for (size_t at = 0; at < bytes && *is_there; at += BLOCK_READ_BACK) {
+        const size_t part = bytes - at < BLOCK_READ_BACK ? bytes - at : BLOCK_READ_BACK;
+        LK_TRY(lk_buffer_read(buffer, offset + at, part, block));
+        *is_there = memcmp(block, wanted + at, part) == 0;
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_buffer_write_surely(struct lk_buffer *buffer, size_t offset, size_t bytes,
+                                      const void *from)
+{
+    enum { TRIES = 2 };
+    const size_t most = bytes < BLOCK_READ_BACK ? bytes : BLOCK_READ_BACK;
+    char *block = malloc(most + 1);
+    if (!block)
+        return lk_fail_memory("what is read back", most);
+    enum lk_status status = LK_OK;
+    bool is_there = false;
+    for (int i = 0; i < TRIES && status == LK_OK && !is_there; i++) {
+        status = lk_buffer_write(buffer, offset, bytes, from);
+        if (status == LK_OK)
+            status = compare(buffer, offset, bytes, from, block, &is_there);
+        if (status == LK_OK && !is_there && i + 1 < TRIES)
+            lk_log(LK_LOG_WARNING,
+                   "%zu bytes written to a device were changed on the way: "
+                   "they are written again",
+                   bytes);
+    }
+    free(block);
+    return status != LK_OK || is_there
+               ? status
+               : lk_fail(LK_E_DEVICE,
+                         "%zu bytes written to it were changed on the way %d times", bytes,
+                         TRIES);
 }
 
 enum lk_status lk_buffer_enqueue_fill(struct lk_buffer *buffer, uint8_t byte)

@@ -44,6 +44,12 @@ LK_MUST_CHECK enum lk_status lk_buffer_write(struct lk_buffer *buffer, size_t of
 LK_MUST_CHECK enum lk_status lk_buffer_read(const struct lk_buffer *buffer, size_t offset,
                                             size_t bytes, void *to);
 
+/* As lk_buffer_write(), and reads back what it has written: for weights, since a wrong bit in
+ * them changes all that follows, and nothing would tell. A second try follows a failed one.
+ * fails: LK_E_DEVICE it was changed on the way twice; LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_buffer_write_surely(struct lk_buffer *buffer, size_t offset,
+                                                    size_t bytes, const void *from);
+
 /* Sets every byte of the buffer; does not wait. */
 LK_MUST_CHECK enum lk_status lk_buffer_enqueue_fill(struct lk_buffer *buffer, uint8_t byte);
 

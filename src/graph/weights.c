@@ -49,8 +49,8 @@ enum lk_dtype lk_replica_real(const struct lk_replica *replica)
 
 enum lk_status lk_replica_write_param(struct lk_replica *replica, int index, const void *from)
 {
-    return lk_buffer_write(replica->weight_views[index], 0,
-                           lk_buffer_bytes(replica->weight_views[index]), from);
+    return lk_buffer_write_surely(replica->weight_views[index], 0,
+                                  lk_buffer_bytes(replica->weight_views[index]), from);
 }
 
 struct lk_param_penalties lk_param_penalties(const struct lk_param *param)
@@ -115,8 +115,8 @@ static enum lk_status init_param(struct lk_replica *replica, int index, uint64_t
     }
     free(matrix);
     replica->weights_are_new = true;
-    return lk_buffer_write(replica->weight_views[index], 0,
-                           lk_buffer_bytes(replica->weight_views[index]), values);
+    return lk_buffer_write_surely(replica->weight_views[index], 0,
+                                  lk_buffer_bytes(replica->weight_views[index]), values);
 }
 
 enum lk_status lk_replica_init_weights(struct lk_replica *replica, uint64_t seed)

@@ -65,13 +65,19 @@ enum lk_status lk_team_call(struct lk_team *team,
     return lk_team_call_first(team, call, context);
 }
 
+/* The checksum of the weights is made here: most updates come without it. */
 static enum lk_status read_checks(void *context, struct lk_worker *worker)
 {
+    struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
     (void)context;
     worker->delivery.checks = NULL;
-    return worker->has_updated ? lk_exchange_checks(lk_stepper_exchange(worker->stepper),
-                                                    &worker->delivery.checks)
-                               : LK_OK;
+    if (!worker->has_updated)
+        return LK_OK;
+    LK_TRY(lk_exchange_checks(exchange, &worker->delivery.checks));
+    if (worker->team->config.check_every == 0)
+        return LK_OK;
+    LK_TRY(lk_exchange_weigh(exchange));
+    return lk_exchange_checks(exchange, &worker->delivery.checks);
 }
 
 enum lk_status lk_team_verify_replicas(struct lk_team *team)

@@ -33,6 +33,8 @@ WRONG = {'conv2d_gather_[0-9]*,arg=5': 'conv2d_1', 'conv2d_winograd_[0-9]*,arg=7
          '*dense_product*,arg=3': 'dense_1', '*dense_weight*,arg=2': 'dense_1',
          '*average_backward*,arg=2': 'average_pool_1'}
 WRONG_PLANES = {'planes_convolve_[0-9]*,arg=5': 'conv2d_2'}  # of four samples a shard
+UPDATE = 'call=clEnqueueNDRangeKernel,kernel=*adam*,arg=0,times=1'
+CHANGED = 'were changed on the way: they are written again'
 OUT_OF_ORDER = 'is lost: it computes no numbers where others do'
 DIVERGED = 'training has diverged'
 
@@ -130,6 +132,45 @@ class Numbers(ProgramTest):
                 self.assertIn('device 1 (', done.stderr)
                 self.assertIn('is lost: it computes wrongly', done.stderr)
                 self.assertEqual(self.sha256('run'), undisturbed)
+
+    def test_weights_changed_on_the_way(self):
+        """They are read back: every write of them arrives, or the device is lost. The 5th to
+        the 14th call write tables for probes, then the weights, then samples."""
+        self.run_program('train', *self.OPTIONS)
+        undisturbed = self.sha256('run')
+        fault = 'call=clEnqueueWriteBuffer,kind=corrupt'
+        changed = 0
+        for nth in range(5, 15):
+            for devices in '0', '0*2':
+                with self.subTest(devices=devices, nth=nth):
+                    said = self.train_with(f'{fault},nth={nth},device=0', '--device', devices,
+                                           '--split', 'all')
+                    if CHANGED in said:
+                        changed += 1
+                        self.assertEqual(self.sha256('run'), undisturbed)
+        self.assertEqual(changed, 2 * 4)  # weights and biases of two layers
+        often = f'{fault},bytes=3000,times=0'
+        said = self.train_with(often + ',device=1', '--device', '0*2', '--split', 'all')
+        self.assertIn('device 1 (', said)
+        self.assertIn('changed on the way 2 times', said)
+        self.assertEqual(self.sha256('run'), undisturbed)
+        self.run_program('train', *self.OPTIONS, status=4,
+                         environment={'OPENCL_LAYERS': LAYER, 'LOCKSTEP_FAULT': often})
+
+    def test_wrong_update(self):
+        """The last one too is compared before the weights are called final."""
+        self.run_program('train', *self.OPTIONS)
+        undisturbed = self.sha256('run')
+        for fault in 'corrupt', 'nan':
+            for mode in 'sync', 'async':
+                with self.subTest(fault=fault, mode=mode):
+                    said = self.train_with(UPDATE + f',nth={STEPS},kind={fault},device=0',
+                                           '--device', '0*3', '--split', 'all', '--mode', mode)
+                    if mode == 'sync':
+                        self.assertIn("device 0's parameters differ", said)
+                        self.assertEqual(self.sha256('run'), undisturbed)
+                    else:
+                        self.assertRegex(said, "device 0('s parameters differ| .* is lost)")
 
     def test_diverged(self):
         """By nature: as on one device."""

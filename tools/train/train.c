@@ -58,7 +58,9 @@ static const struct option options[] = {
     {"callback", "NAME [OPTIONS]", "such as 'early_stopping patience=3'; may be given again"},
     {"eval-every", "PERIOD", "validate every 200steps, 2epochs (1epoch) or 5minutes"},
     {"checkpoint-every", "N", "steps between checkpoints"},
-    {"check-every", "N", "steps between comparisons of the devices' parameters; 0: none"},
+    {"check-every", "N",
+     "steps between comparisons of the devices' parameters, which are compared at pauses too; "
+     "0: never"},
     {"profile", "FILE", "trace of kernels and transfers for chrome://tracing and Perfetto"},
     {"no-progress", NULL, "no bar and no regular lines"},
     {"log-format", "text|jsonl", "jsonl: each event on stdout as a line of JSON"},

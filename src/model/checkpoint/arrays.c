@@ -150,9 +150,9 @@ enum lk_status lk_checkpoint_arrays_put(const struct lk_checkpoint_arrays *array
             LK_TRY(lk_replica_write_param(replica_of(arrays, array->param), array->param,
                                           array->tensor.data));
         else
-            LK_TRY(lk_buffer_write(optimizer_of(arrays, array->param)->state,
-                                   state_offset(arrays, array), (size_t)array->tensor.bytes,
-                                   array->tensor.data));
+            LK_TRY(lk_buffer_write_surely(optimizer_of(arrays, array->param)->state,
+                                          state_offset(arrays, array),
+                                          (size_t)array->tensor.bytes, array->tensor.data));
     }
     return LK_OK;
 }

@@ -47,8 +47,8 @@ enum lk_status lk_training_state_write(void *context, struct lk_worker *worker)
     for (int p = 0; p < lk_stepper_places(worker->stepper); p++) {
         struct lk_buffer *weights, *state;
         find_buffers(worker, p, &weights, &state);
-        LK_TRY(lk_buffer_write(weights, 0, lk_buffer_bytes(weights), from_weights));
-        LK_TRY(lk_buffer_write(state, 0, lk_buffer_bytes(state), from_state));
+        LK_TRY(lk_buffer_write_surely(weights, 0, lk_buffer_bytes(weights), from_weights));
+        LK_TRY(lk_buffer_write_surely(state, 0, lk_buffer_bytes(state), from_state));
         from_weights += lk_buffer_bytes(weights);
         from_state += lk_buffer_bytes(state);
     }

@@ -211,7 +211,9 @@ const struct lk_option lk_settings_table[] = {
      AT(check_every),
      .max = 1e15,
      .standard = "50",
-     .help = "steps between comparisons of the devices' parameters; 0: none"},
+     .help =
+         "steps between comparisons of the devices' parameters, which are compared at pauses "
+         "too; 0: never"},
     {.name = "math",
      .kind = LK_OPTION_CHOICE,
      AT(math),
