@@ -13,7 +13,8 @@ extern "C" {
 
 struct lk_data;
 
-/* Threads that read batches ahead: a core each where the data decodes, else none. */
+/* Threads that read batches ahead: a core each where the data decodes, else none; where batches
+ * are large, they are read on all cores then. */
 enum { LK_BATCHES_AUTO = -1 };
 
 struct lk_batches_options {

@@ -5,6 +5,7 @@
 #include "data/batches/lengths.h"
 #include "data/batches/order.h"
 #include "data/batches/prefetch.h"
+#include "data/batches/readers.h"
 #include "data/data.h"
 #include "data/stages/augment.h"
 #include "data/stages/pipeline.h"
@@ -12,6 +13,7 @@
 
 #include <lockstep/data.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 struct lk_batches {
@@ -27,6 +29,7 @@ struct lk_batches {
     struct lk_standardize standardize; /* covers no field where the pipeline does not
                                         * standardize */
     struct lk_prefetch *prefetch;      /* NULL: whoever wants a batch reads it himself */
+    struct lk_readers *readers;        /* these read for him, where they are not NULL */
     int field_count;
     struct lk_field fields[LK_MOST_FIELDS]; /* with the types and shapes that they have in
                                              * batches */
@@ -111,17 +114,34 @@ static int64_t count_samples(void *context, int64_t batch)
     return lk_batches_size(context, batch);
 }
 
+/* The processor's cores, `most` at most. */
+static int count_cores(int most)
+{
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores < 1 ? 1 : cores > most ? most : (int)cores;
+}
+
 /* No more threads than cores where samples are decoded: decoding waits for nothing but the
  * processor. */
 static int choose_threads(const struct lk_batches *b)
 {
     enum { MOST_THREADS = 64 };
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (b->options.threads != LK_BATCHES_AUTO)
         return b->options.threads;
-    if (!lk_data_info(b->data)->decodes)
-        return 0;
-    return cores < 1 ? 1 : cores > MOST_THREADS ? MOST_THREADS : (int)cores;
+    return lk_data_info(b->data)->decodes ? count_cores(MOST_THREADS) : 0;
+}
+
+static enum lk_status start_readers(struct lk_batches *b, double bytes)
+{
+    enum { MOST_THREADS = 8 }; /* that memory keeps up with */
+    struct lk_readers_config config = {.threads = count_cores(MOST_THREADS),
+                                       .field_count = b->field_count,
+                                       .read = read_now,
+                                       .context = b};
+    if (b->options.threads != LK_BATCHES_AUTO || config.threads == 1 || bytes < LK_LEAST_SHARED)
+        return LK_OK;
+    memcpy(config.field_bytes, b->field_bytes, sizeof config.field_bytes);
+    return lk_readers_create(&config, &b->readers);
 }
 
 /* Holds four batches. Where the user gave no number, up to 16 are held if readers had to wait,
@@ -142,12 +162,12 @@ static enum lk_status start_prefetch(struct lk_batches *b)
         .context = b,
     };
     double bytes = 0;
-    if (config.threads == 0)
-        return LK_OK;
     for (int f = 0; f < b->field_count; f++) {
         config.field_bytes[f] = b->field_bytes[f];
         bytes += (double)config.size * (double)b->field_bytes[f];
     }
+    if (config.threads == 0)
+        return start_readers(b, bytes);
     if (b->options.prefetch == 0)
         config.most_batches =
             most_bytes / bytes < MOST_HELD ? (int)(most_bytes / bytes) : MOST_HELD;
@@ -324,6 +344,7 @@ void lk_batches_destroy(struct lk_batches *batches)
     if (!batches)
         return;
     lk_prefetch_destroy(batches->prefetch);
+    lk_readers_destroy(batches->readers);
     lk_epoch_orders_destroy(batches->orders);
     free(batches);
 }
@@ -388,8 +409,10 @@ enum lk_status lk_batches_read_fields(struct lk_batches *b, int64_t batch, int64
                                       int64_t count, void *const to[LK_MOST_FIELDS])
 {
     LK_TRY(check_range(b, batch, first, count));
-    return b->prefetch ? lk_prefetch_read(b->prefetch, batch, first, count, to)
-                       : read_now(b, batch, first, count, to);
+    if (b->prefetch)
+        return lk_prefetch_read(b->prefetch, batch, first, count, to);
+    return b->readers ? lk_readers_read(b->readers, batch, first, count, to)
+                      : read_now(b, batch, first, count, to);
 }
 
 enum lk_status lk_batches_read(struct lk_batches *b, int64_t batch, int64_t first,

@@ -134,7 +134,9 @@ const struct lk_option lk_settings_table[] = {
      .min = -1,
      .max = 1024,
      .standard = "-1",
-     .help = "threads that read batches ahead; -1: a core each where images are decoded"},
+     .help = "threads that read batches ahead; -1: a core each where images are decoded, else "
+             "none, and "
+             "large batches are read on all cores"},
     {.name = "prefetch",
      .kind = LK_OPTION_INT,
      AT(prefetch),
