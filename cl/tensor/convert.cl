@@ -75,23 +75,49 @@ KERNEL void convert_one_hot(__global const int *restrict x, __global S *restrict
 }
 
 #elif defined(NUMBERS)
+#if VECTOR > 1 && REAL_BYTES == 4 && !defined(PLANES)
+#define IN_BLOCKS
+#include "lib/transpose.cl"
+#endif
+
+typedef union {
+    real lane[VECTOR];
+    V all;
+} lanes;
+
+/* In blocks of VECTOR numbers of VECTOR samples, so that each line of memory is read once: one
+ * by one, numbers of samples whose size is a multiple of 4096 bytes would push one another out
+ * of the cache. */
 KERNEL void convert_numbers(__global const float *restrict x, __global S *restrict y, int count,
                             int each, int samples, int shard_samples, int shard_tiles,
                             real scale, real shift)
 {
     const int tile = get_group_id(1), first = get_group_id(0) * each;
     const int end = min(first + each, count);
-    int n[VECTOR];
-    for (int v = 0; v < VECTOR; v++)
-        n[v] = sample_of(tile, PART * VECTOR + v, samples, shard_samples, shard_tiles);
-    for (int e = first; e < end; e++) {
-        union {
-            real lane[VECTOR];
-            V all;
-        } value;
+    __global const float *row[VECTOR];
+    lanes there;
+    for (int v = 0; v < VECTOR; v++) {
+        const int n = sample_of(tile, PART * VECTOR + v, samples, shard_samples, shard_tiles);
+        there.lane[v] = n >= 0;
+        row[v] = x + (size_t)max(n, 0) * count;
+    }
+    y += (size_t)tile * count * PARTS + PART;
+    int e = first;
+#ifdef IN_BLOCKS
+    for (; e + VECTOR <= end; e += VECTOR) {
+        V block[VECTOR];
+        UNROLL for (int v = 0; v < VECTOR; v++) block[v] = ROW_LOAD(row[v] + e);
+        transpose(block);
+        UNROLL for (int v = 0; v < VECTOR; v++)
+            STORE(y + (e + v) * PARTS,
+                  there.all > (V)0 ? block[v] * scale + shift : (V)0);
+    }
+#endif
+    for (; e < end; e++) {
+        lanes value;
         for (int v = 0; v < VECTOR; v++)
-            value.lane[v] = n[v] < 0 ? 0 : x[(size_t)n[v] * count + e] * scale + shift;
-        STORE(y + ((size_t)tile * count + e) * PARTS + PART, value.all);
+            value.lane[v] = there.lane[v] > 0 ? row[v][e] * scale + shift : 0;
+        STORE(y + e * PARTS, value.all);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "train/tuning/tuning.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A larger micro-batch must be estimated to be faster by this, since it takes more memory. */
 static const double CLEARLY_FASTER = 0.97;
@@ -139,11 +140,21 @@ static enum lk_status measure_copy(struct lk_device *device, double *ms_per_mb)
     return status;
 }
 
-/* Of an input of floats: bringing it into batch tiles. */
+/* Of a large input of floats: handing it to the device, which on some is a copy, and bringing
+ * it into batch tiles. */
 struct loaded {
     struct lk_loader *loader;
-    struct lk_buffer *from, *y;
+    struct lk_transfer_buffer *from;
+    struct lk_buffer *y;
 };
+
+static enum lk_status load(struct loaded *l, const struct lk_shape *shape, int samples)
+{
+    const struct lk_number_batch numbers = {
+        .buffer = lk_transfer_buffer_on_device(l->from), .samples = samples, .scale = 1};
+    LK_TRY(lk_transfer_buffer_enqueue_to_device(l->from, COPIED_BYTES));
+    return lk_loader_enqueue_numbers(l->loader, &numbers, shape, l->y);
+}
 
 static enum lk_status time_load(struct lk_device *device, struct loaded *l, double *ms_per_mb)
 {
@@ -153,14 +164,16 @@ static enum lk_status time_load(struct lk_device *device, struct loaded *l, doub
     double least = INFINITY;
     LK_TRY(lk_loader_create(device, &tiling, LK_F32, NULL, &l->loader));
     LK_TRY(lk_loader_add_numbers(l->loader));
-    LK_TRY(lk_buffer_create(device, COPIED_BYTES, &l->from));
+    LK_TRY(lk_transfer_buffer_create(device, COPIED_BYTES, LK_HOST_SHARES, &l->from));
     LK_TRY(lk_buffer_create(device, lk_tiled_bytes(&tiling, &shape, LK_F32), &l->y));
     LK_TRY(lk_device_build(device));
-    LK_TRY(lk_buffer_enqueue_fill(l->from, 0));
-    const struct lk_number_batch numbers = {.buffer = l->from, .samples = SAMPLES, .scale = 1};
     for (int i = 0; i <= COPIES; i++) { /* the first one may compile */
+        void *memory;
+        LK_TRY(lk_transfer_buffer_enqueue_to_host(l->from, COPIED_BYTES));
+        LK_TRY(lk_transfer_buffer_wait(l->from, &memory));
+        memset(memory, 0, COPIED_BYTES);
         const double start = lk_seconds();
-        LK_TRY(lk_loader_enqueue_numbers(l->loader, &numbers, &shape, l->y));
+        LK_TRY(load(l, &shape, SAMPLES));
         LK_TRY(lk_device_finish(device));
         if (i > 0)
             least = fmin(least, lk_seconds() - start);
@@ -169,16 +182,13 @@ static enum lk_status time_load(struct lk_device *device, struct loaded *l, doub
     return LK_OK;
 }
 
-/* With its upload, which is a copy. */
-static enum lk_status measure_load(struct lk_device *device, double copy_ms_per_mb,
-                                   double *ms_per_mb)
+static enum lk_status measure_load(struct lk_device *device, double *ms_per_mb)
 {
     struct loaded l = {0};
     const enum lk_status status = time_load(device, &l, ms_per_mb);
     lk_buffer_destroy(l.y);
-    lk_buffer_destroy(l.from);
+    lk_transfer_buffer_destroy(l.from);
     lk_loader_destroy(l.loader);
-    *ms_per_mb += copy_ms_per_mb;
     return status;
 }
 
@@ -192,8 +202,7 @@ enum lk_status lk_place_by_times(const struct lk_place_request *request,
     int best = request->usual_shards;
     enum lk_status status = forgive(measure_copy(request->devices[0], &t.copy_ms_per_mb));
     if (status == LK_OK)
-        status =
-            forgive(measure_load(request->devices[0], t.copy_ms_per_mb, &t.load_ms_per_mb));
+        status = forgive(measure_load(request->devices[0], &t.load_ms_per_mb));
     if (status == LK_OK)
         status = forgive(find_shards(&t, &best));
     if (status == LK_OK) /* what it takes is known by now */
