@@ -8,6 +8,7 @@
 #include "team/async/async.h"
 #include "team/lockstep/ranks.h"
 #include "tensor/elementwise.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -177,11 +178,12 @@ int lk_team_in_flight(int wanted, int places)
 }
 
 /* Devices in a row wait for the first and the last micro-batch, so many small ones keep them
- * busier than few large ones. */
-int lk_team_most_of_group(int shards, int places, int groups)
+ * busier than few large ones, which are computed faster. */
+int lk_team_most_of_group(int shards, int places, int groups, double wait)
 {
+    const double wanted = fmax(1, 4 * places * wait / (places - 1)); /* micro-batches */
     int most = 1;
-    while (2 * most * 4 * places * groups <= shards)
+    while (2 * most * wanted * groups <= shards)
         most *= 2;
     return most;
 }
@@ -192,8 +194,9 @@ static enum lk_status choose_most_shards(const struct lk_team *team, int *most)
     const struct lk_team_config *c = &team->config;
     const int64_t pieces = (int64_t)c->pieces * team->job.all;
     int64_t enough = 1;
-    *most = c->places > 1 ? lk_team_most_of_group(c->shards, c->places, team->job.all)
-                          : lk_team_most_shards(c->shards, team->job.all);
+    *most = c->places > 1
+                ? lk_team_most_of_group(c->shards, c->places, team->job.all, c->places - 1)
+                : lk_team_most_shards(c->shards, team->job.all);
     if (c->pieces < 2)
         return LK_OK;
     while (enough < pieces)

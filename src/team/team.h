@@ -18,8 +18,10 @@ struct lk_profile;
 int lk_team_most_shards(int shards, int devices);
 
 /* Likewise the devices of a group, of so many places and groups, before anything is measured:
- * so few that its share are four micro-batches for each device. */
-int lk_team_most_of_group(int shards, int places, int groups);
+ * the longer they wait for one another (lk_group_wait()), the fewer. Of stages in a row so few
+ * that the share of a group are four micro-batches for each device; of branches, that do not
+ * wait, all of its share. */
+int lk_team_most_of_group(int shards, int places, int groups, double wait);
 
 /* How many micro-batches are on their way through a group where it has room: `wanted`, or for 0
  * one for each place and one that is ready when a device would wait for another one. A lone

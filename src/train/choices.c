@@ -126,12 +126,6 @@ static enum lk_status place(void *context, struct lk_worker *worker)
     return status;
 }
 
-static enum lk_status set_shards(void *context, struct lk_worker *worker)
-{
-    worker->most_shards = *(const int *)context;
-    return LK_OK;
-}
-
 static enum lk_status place_by_times(struct lk_trainer *trainer, struct lk_team *team)
 {
     struct placing p = {.trainer = trainer};
@@ -140,7 +134,7 @@ static enum lk_status place_by_times(struct lk_trainer *trainer, struct lk_team 
     if (estimate->step_ms <= 0) /* by estimates, as before */
         return lk_place_again(team, trainer->model, trainer->settings->place);
     memcpy(trainer->planned_ms, estimate->busy_ms, sizeof trainer->planned_ms);
-    return lk_team_call_each(team, set_shards, &p.found.shards, false);
+    return lk_place_set_most_shards(team, p.found.shards);
 }
 
 enum lk_status lk_trainer_tune(void *context, struct lk_team *team)
@@ -154,8 +148,10 @@ enum lk_status lk_trainer_tune(void *context, struct lk_team *team)
         LK_TRY(lk_team_call_each(team, tune, &tuning, false));
     const bool is_group = lk_team_worker(team, 0)->places > 1;
     /* operations of the whole model are measured: of a head places stay as they are */
-    if (is_group && lk_world_rank(world) == 0 && trainer->settings->tune != LK_TUNE_OFF &&
-        !trainer->features.is_on)
+    const bool is_whole = is_group && !trainer->features.is_on;
+    if (is_whole && trainer->settings->accumulate < 2)
+        LK_TRY(lk_place_find_most_shards(team, trainer->model, trainer->shards));
+    if (is_whole && lk_world_rank(world) == 0 && trainer->settings->tune != LK_TUNE_OFF)
         LK_TRY(place_by_times(trainer, team));
     if (is_group)
         LK_TRY(lk_place_share(world, trainer->model));

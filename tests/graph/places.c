@@ -346,11 +346,26 @@ static void refuses_by_name(void **state)
     lk_device_close(devices[0]);
 }
 
+/* Stages in a row wait for all that comes before them, branches for nothing but their join. */
+static void tells_rows_from_branches(void **state)
+{
+    (void)state;
+    struct network chain = make_chain(), branches = make_branches();
+    double wait = 0;
+    ASSERT_OK(lk_group_wait(chain.graph, 3, &wait));
+    assert_true(wait > 0.1);
+    ASSERT_OK(lk_group_wait(branches.graph, 2, &wait));
+    assert_true(wait >= 0 && wait < 0.05);
+    lk_graph_destroy(chain.graph);
+    lk_graph_destroy(branches.graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_are_those_of_one_device),
         cmocka_unit_test(refuses_by_name),
+        cmocka_unit_test(tells_rows_from_branches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

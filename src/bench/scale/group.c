@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "mirror/shards.h"
 #include "model/model.h"
+#include "model/place/place.h"
 #include "team/team.h"
 #include "train/place/times.h"
 #include "train/tuning/tuning.h"
@@ -74,22 +75,43 @@ static enum lk_status plan(void *context, int shards, int *in_flight,
     return lk_stepper_plan(&stepper, config);
 }
 
+/* Shards that training would compute at a time, by the places that nodes get by estimates. */
+static enum lk_status find_usual_shards(const struct prediction *p, int *shards)
+{
+    const struct lk_scale_group_options *o = p->options;
+    const int places = o->device_count;
+    struct lk_replica_config config;
+    struct lk_placing placing = {.config = &config, .devices = o->devices};
+    double wait = places - 1;
+    *shards = lk_team_most_of_group(p->group->shards, places, 1, wait);
+    LK_TRY(plan((void *)p, *shards, &placing.in_flight, &config));
+    const enum lk_status status = lk_model_place(p->model, o->place, places, &placing);
+    if (status == LK_OK)
+        LK_TRY(lk_group_wait(p->model->graph, places, &wait));
+    else if (status != LK_E_DEVICE_MEMORY) /* which is said when all ways were tried */
+        return status;
+    lk_error_clear();
+    *shards = lk_team_most_of_group(p->group->shards, places, 1, wait);
+    return LK_OK;
+}
+
 static enum lk_status find(const struct prediction *p, struct lk_place_found *found)
 {
     const struct lk_scale_group_options *o = p->options;
-    const struct lk_place_request request = {
-        .model = p->model,
-        .words = o->place,
-        .loss = p->loss,
-        .devices = o->devices,
-        .places = o->device_count,
-        .groups = 1,
-        .choices = p->choices,
-        .usual_shards = lk_team_most_of_group(p->group->shards, o->device_count, 1),
-        .most_shards = p->group->shards,
-        .seconds = o->seconds,
-        .plan = plan,
-        .context = (void *)p};
+    int usual;
+    LK_TRY(find_usual_shards(p, &usual));
+    const struct lk_place_request request = {.model = p->model,
+                                             .words = o->place,
+                                             .loss = p->loss,
+                                             .devices = o->devices,
+                                             .places = o->device_count,
+                                             .groups = 1,
+                                             .choices = p->choices,
+                                             .usual_shards = usual,
+                                             .most_shards = p->group->shards,
+                                             .seconds = o->seconds,
+                                             .plan = plan,
+                                             .context = (void *)p};
     LK_TRY(lk_place_by_times(&request, found));
     return found->estimate.step_ms > 0
                ? LK_OK

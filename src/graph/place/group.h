@@ -30,6 +30,13 @@ void lk_group_destroy(struct lk_group *group);
 
 int lk_group_count(const struct lk_group *group);
 
+/* How long the devices wait for one another if a batch goes through them as one: the time until
+ * the last of `places` is ready with forward, in units of what the busiest of them computes, by
+ * operations of the nodes, less 1. Branches side by side: about 0; n equal stages: n - 1. Nodes
+ * have places. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_group_wait(const struct lk_graph *graph, int places,
+                                           double *wait);
+
 /* As lk_replica_set_loss_scale(), of all replicas of a place. */
 void lk_group_set_loss_scale(struct lk_group *group, int place, const struct lk_buffer *scale);
 

@@ -177,3 +177,24 @@ bool lk_place_find_left(const struct lk_team *team, const char *devices, char *l
     *words = count > 1 ? "auto" : "off";
     return status == LK_OK && count > 0 && count < lk_team_devices(team) * places;
 }
+
+static enum lk_status set_most(void *context, struct lk_worker *worker)
+{
+    worker->most_shards = *(const int *)context;
+    return LK_OK;
+}
+
+enum lk_status lk_place_set_most_shards(struct lk_team *team, int most)
+{
+    return lk_team_call_each(team, set_most, &most, false);
+}
+
+enum lk_status lk_place_find_most_shards(struct lk_team *team, const struct lk_model *model,
+                                         int shards)
+{
+    const int places = lk_team_worker(team, 0)->places;
+    double wait;
+    LK_TRY(lk_group_wait(model->graph, places, &wait));
+    return lk_place_set_most_shards(
+        team, lk_team_most_of_group(shards, places, lk_team_devices(team), wait));
+}

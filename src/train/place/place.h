@@ -26,6 +26,12 @@ LK_MUST_CHECK enum lk_status lk_place_again(struct lk_team *team, struct lk_mode
                                             const char *words);
 LK_MUST_CHECK enum lk_status lk_place_share(struct lk_world *world, struct lk_model *model);
 
+/* Sets how many shards of a batch groups compute at a time where they have room; find: by the
+ * places of nodes, lk_team_most_of_group(). */
+LK_MUST_CHECK enum lk_status lk_place_set_most_shards(struct lk_team *team, int most);
+LK_MUST_CHECK enum lk_status
+lk_place_find_most_shards(struct lk_team *team, const struct lk_model *model, int shards);
+
 /* Whether some but not all devices of groups that are lost, each of them, still work: writes a
  * list of them, and the words by which a model is placed anew on them. */
 bool lk_place_find_left(const struct lk_team *team, const char *devices, char *left,
