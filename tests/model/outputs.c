@@ -273,7 +273,7 @@ static void refuses(void **state)
         {TOP "loss: {huber: {target: class}}\n",
          "m.yaml:5: huber compares with numbers, not with a class"},
         {"input: [5]\nlayers:\n- {dense: {units: 1}, name: a}\nmetrics: accuracy\n",
-         "cross-entropy takes a vector of at least 2 class probabilities"},
+         "without `loss:` an output is a vector of at least 2 class probabilities"},
         {"input: {x: {shape: [5], type: uint8}}\nlayers: [relu]\n",
          "m.yaml:1: uint8 is for images"},
         {"input: {x: {shape: [5], type: int64}}\nlayers: [relu]\n", "'int64'"},

@@ -329,8 +329,9 @@ enum lk_status lk_output_set_standard(const struct lk_model *model,
     lk_shape_print_hwc(&output->node->shapes.y, text, sizeof text);
     if (!is_class_vector(output))
         return lk_fail(LK_E_MODEL,
-                       "model '%s': the output '%s' is %s, cross-entropy takes a vector "
-                       "of at least 2 class probabilities",
+                       "model '%s': the output '%s' is %s; without `loss:` an output is a "
+                       "vector of at least 2 class probabilities. `loss: cross_entropy` or "
+                       "another one in the text says what it is",
                        model->name, output->node->name, text);
     LK_TRY(lk_metric_find("cross_entropy", &output->loss.kind));
     output->loss.options = "";
