@@ -72,6 +72,7 @@ enum lk_buffer_writer {
     LK_HOST_UPLOADS,
     LK_HOST_SHARES
 };
+enum { LK_LARGE_UPLOAD = 4000000 }; /* bytes from which on a copy takes milliseconds */
 
 /* The first turn is the device's; kernels use lk_transfer_buffer_on_device(). fails:
  * LK_E_DEVICE_MEMORY, LK_E_DEVICE */

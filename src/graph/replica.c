@@ -397,11 +397,11 @@ static enum lk_status allocate_live_ranges(struct lk_replica *replica)
 
 static enum lk_status allocate_inputs(struct lk_replica *replica)
 {
-    enum { LARGE = 4000000 }; /* bytes: a copy of them takes milliseconds */
     for (int i = 0; i < replica->input_count; i++) {
         struct lk_replica_input *input = &replica->inputs[i];
-        const enum lk_buffer_writer writer =
-            replica->chain || input->bytes >= LARGE ? LK_HOST_SHARES : LK_HOST_UPLOADS;
+        const enum lk_buffer_writer writer = replica->chain || input->bytes >= LK_LARGE_UPLOAD
+                                                 ? LK_HOST_SHARES
+                                                 : LK_HOST_UPLOADS;
         if (input->about.dtype == LK_U8)
             LK_TRY(lk_loader_allocate(replica->loader, input->about.shape.dim[1]));
         for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++) {

@@ -46,6 +46,19 @@ static bool is_single(const struct lk_team *team)
            team->config.places < 2;
 }
 
+/* Whether a group has taken fewer shards at a time than branches would do well with, but as
+ * many as stages in a row have. */
+static bool is_usual(const struct lk_worker *worker, int most)
+{
+    const struct lk_team_config *c = &worker->team->config;
+    const int places = worker->places;
+    if (places < 2)
+        return false;
+    const int usual =
+        lk_team_most_of_group(c->shards, places, worker->team->job.all, places - 1);
+    return most > usual || (most == usual && worker->in_flight == worker->usual_in_flight);
+}
+
 /* Makes a stepper for as many shards at a time as fit into the device's memory: half as many
  * at each try; in a group first no micro-batch to spare, and at last fewer on their way. With
  * `build` its kernels and memory are made too, which may also fail for lack of memory. */
@@ -70,7 +83,10 @@ static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
             snprintf(why, sizeof why, "%s", lk_error_text());
         lk_error_clear();
     }
-    if (*why && most == wanted)
+    if (*why && is_usual(worker, most))
+        lk_log(LK_LOG_DEBUG, "device %d computes %d of %d shards at a time: %s",
+               worker->position, most, team->config.shards, why);
+    else if (*why && most == wanted)
         lk_log(LK_LOG_WARNING, "device %d has %d micro-batches on their way: %s",
                worker->position, worker->in_flight, why);
     else if (*why)
@@ -148,7 +164,8 @@ static enum lk_status create_worker(struct lk_team *team, int position)
     worker->team = team;
     worker->position = position;
     worker->places = team->config.places > 1 ? team->config.places : 1;
-    worker->in_flight = lk_team_in_flight(team->config.in_flight, worker->places);
+    worker->usual_in_flight = lk_team_in_flight(team->config.in_flight, worker->places);
+    worker->in_flight = worker->usual_in_flight;
     worker->state = LK_WORKER_NEW;
     LK_TRY(lk_worker_read_faults(worker));
     return lk_worker_start(worker);

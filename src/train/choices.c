@@ -98,7 +98,7 @@ static enum lk_status place(void *context, struct lk_worker *worker)
 {
     struct placing *p = context;
     const struct lk_settings *s = p->trainer->settings;
-    const int groups = lk_team_devices(worker->team), usual = worker->most_shards;
+    const int groups = lk_team_devices_of_all(worker->team), usual = worker->most_shards;
     const struct lk_place_request request = {
         .model = p->trainer->model,
         .words = s->place,
@@ -149,12 +149,15 @@ enum lk_status lk_trainer_tune(void *context, struct lk_team *team)
     const bool is_group = lk_team_worker(team, 0)->places > 1;
     /* operations of the whole model are measured: of a head places stay as they are */
     const bool is_whole = is_group && !trainer->features.is_on;
-    if (is_whole && trainer->settings->accumulate < 2)
+    const bool finds = is_whole && trainer->settings->accumulate < 2;
+    if (finds)
         LK_TRY(lk_place_find_most_shards(team, trainer->model, trainer->shards));
     if (is_whole && lk_world_rank(world) == 0 && trainer->settings->tune != LK_TUNE_OFF)
         LK_TRY(place_by_times(trainer, team));
     if (is_group)
         LK_TRY(lk_place_share(world, trainer->model));
+    if (finds && trainer->planned_ms[0] <= 0) /* places may be others now */
+        LK_TRY(lk_place_find_most_shards(team, trainer->model, trainer->shards));
     if (lk_world_size(world) == 1)
         return LK_OK;
     LK_TRY(take_from_first(world, trainer->tuned));

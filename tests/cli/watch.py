@@ -192,8 +192,8 @@ class Pipe(WatchTest):
         self.assertIn('the end, sha256 ' + self.sha256('run')[:16], told)
 
     def test_lines_come_at_once(self):
-        """Whoever reads metrics.jsonl sees each step when it is done. A line is written at once;
-        one that goes over a page's end may be seen as far as that for a moment."""
+        """Whoever reads metrics.jsonl sees each step when it is done. A line is written at
+        once; one that goes over a page's end may be seen as far as that for a moment."""
         process = subprocess.Popen(
             [PROGRAM, 'train', 'tiny.yaml', '--data', 'synthetic:digits,count=20000',
              '--batch-size', '32', '--epochs', '1', '--run', 'run', '--quiet'],

@@ -172,6 +172,13 @@ class Numbers(ProgramTest):
                     else:
                         self.assertRegex(said, "device 0('s parameters differ| .* is lost)")
 
+    def test_wrong_update_of_two(self):
+        """Nobody knows which one is right, and that is said."""
+        said = self.train_with(UPDATE + f',nth={STEPS},kind=corrupt,device=0', '--device',
+                               '0*2', '--split', 'all')
+        self.assertIn('parameters differ', said)
+        self.assertIn('nobody knows which is right', said)
+
     def test_diverged(self):
         """By nature: as on one device."""
         for devices in '0', '0*2', '0*3':

@@ -20,7 +20,7 @@ struct job {
 struct lk_readers {
     struct lk_readers_config config;
     pthread_t *threads;
-    int started;
+    int started;                /* of interest to who creates and destroys */
     pthread_mutex_t mutex;      /* guards all below */
     pthread_cond_t work, ended; /* work: a job has begun; ended: the last thread left it */
     bool is_busy, ends;
@@ -36,7 +36,7 @@ static bool read_share(struct lk_readers *r)
     struct job *job = &r->job;
     void *to[LK_MOST_FIELDS] = {NULL};
     const int64_t at = job->next;
-    const int64_t each = (job->end - job->first + r->started - 1) / r->started;
+    const int64_t each = (job->end - job->first + c->threads - 1) / c->threads;
     const int64_t count = job->end - at < each ? job->end - at : each;
     if (count <= 0)
         return false;
@@ -84,7 +84,7 @@ static void keep_apart(struct lk_readers *r)
         (void)!pthread_setaffinity_np(r->threads[i], sizeof one, &one);
     }
 #else
-    (void)h;
+    (void)r;
 #endif
 }
 

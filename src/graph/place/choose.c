@@ -443,10 +443,12 @@ static void describe_updates(struct choosing *c, const int *places)
 static void describe_loads(struct choosing *c, const int *places)
 {
     const struct lk_schedule *s = &c->whole->schedule;
+    const struct lk_measured_ops *measured = c->measured;
     for (int v = 0; v < c->whole->input_count; v++) {
         const struct lk_replica_input *input = &c->whole->inputs[v];
         const double mb = 1e-6 * sizeof(float) * (double)c->config.batch *
                           (double)lk_shape_count(&input->about.shape);
+        const bool copies = input->bytes < LK_LARGE_UPLOAD;
         bool is_read[LK_MOST_PLACES] = {false};
         for (int i = 0; i < s->op_count; i++)
             for (int j = 0; j < s->ops[i].shapes.inputs; j++)
@@ -454,7 +456,8 @@ static void describe_loads(struct choosing *c, const int *places)
         for (int p = 0; p < c->count; p++)
             if (is_read[p])
                 c->search.loads[p] +=
-                    mb * c->measured->load_ms_per_mb * c->per_ms / c->search.speeds[p];
+                    mb * (measured->load_ms_per_mb + (copies ? measured->copy_ms_per_mb : 0)) *
+                    c->per_ms / c->search.speeds[p];
     }
 }
 

@@ -11,7 +11,8 @@ struct lk_measured_ops {
     const double *ms;
     int count;
     int micro_batches;     /* of a step */
-    double load_ms_per_mb; /* of input that is uploaded and brought into tiles, as floats */
+    double load_ms_per_mb; /* of large input that is handed over and brought into tiles, as
+                            * floats */
     double copy_ms_per_mb; /* of what a device sends or receives; 0: not measured */
 };
 

@@ -9,21 +9,21 @@
 /* A device computes its nodes in their order, and an input is there at once. */
 static double walk(const struct lk_graph *graph, int places, double *ends)
 {
-    double busy[LK_MOST_PLACES] = {0}, free[LK_MOST_PLACES] = {0}, most = 0, last = 0;
+    double busy[LK_MOST_PLACES] = {0}, ready[LK_MOST_PLACES] = {0}, most = 0, last = 0;
     for (int i = 0; i < graph->count; i++) {
         const struct lk_node *node = graph->nodes[i];
         const int place = lk_node_place(node);
         if (!node->op || place < 0 || place >= places)
             continue;
         for (int j = 0; j < node->inputs; j++)
-            free[place] = fmax(free[place], ends[node->input_nodes[j]->index]);
+            ready[place] = fmax(ready[place], ends[node->input_nodes[j]->index]);
         busy[place] += node->shapes.flops;
-        free[place] += node->shapes.flops;
-        ends[i] = free[place];
+        ready[place] += node->shapes.flops;
+        ends[i] = ready[place];
     }
     for (int p = 0; p < places; p++) {
         most = fmax(most, busy[p]);
-        last = fmax(last, free[p]);
+        last = fmax(last, ready[p]);
     }
     return most > 0 ? last / most - 1 : 0;
 }

@@ -8,6 +8,7 @@
 
 /* Devices at the start, and those that are left. */
 int lk_team_devices(const struct lk_team *team);
+int lk_team_devices_of_all(const struct lk_team *team); /* of all ranks */
 int lk_team_left(const struct lk_team *team);
 
 /* The first device that is left. Its replica and optimizer may be used in lk_team_call()

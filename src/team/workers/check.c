@@ -63,6 +63,9 @@ enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right)
                worker->position, right->position, (long long)team->queue.committed);
         wrong++;
     }
+    if (wrong == 1 && lk_team_left(team) == 2)
+        lk_log(LK_LOG_WARNING, "of two devices nobody knows which is right: the weights may be "
+                               "others than without the fault");
     for (int i = 0; i < team->count; i++)
         has_checks |= team->sums.has_last && is_checked(team->workers[i]);
     if (has_checks && !right)

@@ -31,6 +31,11 @@ int lk_team_devices(const struct lk_team *team)
     return team->count;
 }
 
+int lk_team_devices_of_all(const struct lk_team *team)
+{
+    return team->job.all;
+}
+
 int lk_team_left(const struct lk_team *team)
 {
     int left = 0;

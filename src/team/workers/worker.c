@@ -245,13 +245,16 @@ enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
 bool lk_worker_take_less(struct lk_worker *worker, int *most)
 {
     const bool has_fewer_shards = *most > 1;
-    const bool has_spare = *most > 0 && worker->in_flight > worker->places;
+    const int micro_batches = *most > 0 ? worker->team->config.shards / *most : 0;
+    const bool has_spare = lk_least(worker->in_flight, micro_batches) > worker->places;
     if (!has_fewer_shards && (*most == 0 || worker->in_flight < 2))
         return false;
-    if (has_fewer_shards && !has_spare)
+    if (has_fewer_shards && !has_spare) {
         *most /= 2;
-    else
+        worker->in_flight = worker->usual_in_flight;
+    } else {
         worker->in_flight--;
+    }
     return true;
 }
 

@@ -96,7 +96,8 @@ struct lk_worker {
     struct lk_device *device; /* NULL: it could not be opened; of a group the first */
     struct lk_device *group[LK_MOST_PLACES]; /* [places]; without a group `device` alone */
     int places;
-    int in_flight; /* micro-batches on their way through a group, at most */
+    int in_flight, usual_in_flight; /* micro-batches on their way through a group, at most;
+                                     * where it has room */
     struct lk_stepper *stepper;
     bool has_updated; /* its stepper has updated, so that there are checksums of the sums
                        * that it received */

@@ -196,5 +196,5 @@ enum lk_status lk_place_find_most_shards(struct lk_team *team, const struct lk_m
     double wait;
     LK_TRY(lk_group_wait(model->graph, places, &wait));
     return lk_place_set_most_shards(
-        team, lk_team_most_of_group(shards, places, lk_team_devices(team), wait));
+        team, lk_team_most_of_group(shards, places, lk_team_devices_of_all(team), wait));
 }
