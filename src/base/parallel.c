@@ -123,10 +123,17 @@ enum lk_status lk_parallel_run(const struct lk_parallel *crew)
     return status;
 }
 
+int lk_parallel_cores(int most)
+{
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores < 1 ? 1 : cores > most ? most : (int)cores;
+}
+
 int lk_parallel_threads(int wanted)
 {
-    const long cores = wanted > 0 ? wanted : sysconf(_SC_NPROCESSORS_ONLN);
-    return cores < 1 ? 1 : cores > MOST_THREADS ? MOST_THREADS : (int)cores;
+    if (wanted <= 0)
+        return lk_parallel_cores(MOST_THREADS);
+    return wanted > MOST_THREADS ? MOST_THREADS : wanted;
 }
 
 static _Thread_local bool gives_way;

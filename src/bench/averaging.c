@@ -3,12 +3,12 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/parallel.h"
 #include "device/device.h"
 #include "mirror/reduce.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { REPLICAS = 4, ROUNDS = 15, MOST_THREADS = 256, READ_BLOCK = 16 << 10 };
 
@@ -139,11 +139,8 @@ static enum lk_status measure(const struct arrays *arrays, struct lk_bench_avera
 
 enum lk_status lk_bench_averaging(int64_t bytes, struct lk_bench_averaging *result)
 {
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     struct lk_bench_averaging found = {.replicas = REPLICAS,
-                                       .threads = cores < 1              ? 1
-                                                  : cores < MOST_THREADS ? (int)cores
-                                                                         : MOST_THREADS};
+                                       .threads = lk_parallel_cores(MOST_THREADS)};
     struct arrays arrays = {0};
     if (bytes < 0 || bytes > PTRDIFF_MAX / (REPLICAS + 1))
         return lk_fail(LK_E_ARGUMENT, "averaging: %lld bytes of gradients", (long long)bytes);

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "io/file.h"
 #include "serve/config/config.h"
 #include "serve/http/answer.h"
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { MOST_MODELS = 64, MOST_TOKEN = 4096, LOOKS_PER_SECOND = 4, DRAIN_SECONDS = 60 };
 
@@ -204,13 +204,10 @@ static void *watch(void *argument)
 static enum lk_status start(struct lk_server *server)
 {
     const struct lk_serve_options *o = &server->options;
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     const struct lk_http_config config = {.bind = o->bind,
                                           .token = server->token,
                                           .port = o->port,
-                                          .threads = cores < 1   ? 1
-                                                     : cores > 4 ? 4
-                                                                 : (int)cores,
+                                          .threads = lk_parallel_cores(4),
                                           .max_connections = o->max_connections,
                                           .max_body = o->max_body,
                                           .max_bodies = 8 * o->max_body,

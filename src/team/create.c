@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/parallel.h"
 #include "device/expect.h"
 #include "team/async/async.h"
 #include "team/lockstep/ranks.h"
@@ -11,7 +12,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 /* --- devices ------------------------------------------------------------------------------ */
 
@@ -324,7 +324,6 @@ static enum lk_status read_hang_seconds(double *seconds)
 
 static enum lk_status init(struct lk_team *team)
 {
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     pthread_condattr_t clock;
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -332,7 +331,7 @@ static enum lk_status init(struct lk_team *team)
     pthread_cond_init(&team->changed, &clock);
     pthread_condattr_destroy(&clock);
     LK_TRY(read_hang_seconds(&team->clock.hang_seconds));
-    return lk_reducer_create(cores < 1 ? 1 : cores > 8 ? 8 : (int)cores, &team->reducer);
+    return lk_reducer_create(lk_parallel_cores(8), &team->reducer);
 }
 
 static const char *keep(char *text, size_t bytes, const char *from)

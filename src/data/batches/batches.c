@@ -2,6 +2,7 @@
 #include "data/batches/batches.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "data/batches/lengths.h"
 #include "data/batches/order.h"
 #include "data/batches/prefetch.h"
@@ -14,7 +15,6 @@
 #include <lockstep/data.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct lk_batches {
     const struct lk_data *data;
@@ -114,13 +114,6 @@ static int64_t count_samples(void *context, int64_t batch)
     return lk_batches_size(context, batch);
 }
 
-/* The processor's cores, `most` at most. */
-static int count_cores(int most)
-{
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores < 1 ? 1 : cores > most ? most : (int)cores;
-}
-
 /* No more threads than cores where samples are decoded: decoding waits for nothing but the
  * processor. */
 static int choose_threads(const struct lk_batches *b)
@@ -128,13 +121,13 @@ static int choose_threads(const struct lk_batches *b)
     enum { MOST_THREADS = 64 };
     if (b->options.threads != LK_BATCHES_AUTO)
         return b->options.threads;
-    return lk_data_info(b->data)->decodes ? count_cores(MOST_THREADS) : 0;
+    return lk_data_info(b->data)->decodes ? lk_parallel_cores(MOST_THREADS) : 0;
 }
 
 static enum lk_status start_readers(struct lk_batches *b, double bytes)
 {
     enum { MOST_THREADS = 8 }; /* that memory keeps up with */
-    struct lk_readers_config config = {.threads = count_cores(MOST_THREADS),
+    struct lk_readers_config config = {.threads = lk_parallel_cores(MOST_THREADS),
                                        .field_count = b->field_count,
                                        .read = read_now,
                                        .context = b};
