@@ -14,7 +14,7 @@ extern "C" {
 struct lk_data;
 
 /* Threads that read batches ahead: a core each where the data decodes, else none; where batches
- * are large, they are read on all cores then. */
+ * are large, they are read on all cores then, 8 at most. */
 enum { LK_BATCHES_AUTO = -1 };
 
 struct lk_batches_options {

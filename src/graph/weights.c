@@ -115,8 +115,7 @@ static enum lk_status init_param(struct lk_replica *replica, int index, uint64_t
     }
     free(matrix);
     replica->weights_are_new = true;
-    return lk_buffer_write_surely(replica->weight_views[index], 0,
-                                  lk_buffer_bytes(replica->weight_views[index]), values);
+    return lk_replica_write_param(replica, index, values);
 }
 
 enum lk_status lk_replica_init_weights(struct lk_replica *replica, uint64_t seed)

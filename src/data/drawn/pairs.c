@@ -111,8 +111,9 @@ static void see_block(const float at[PLACES], float view[PLACES][BLOCK],
     }
 }
 
-/* Draws the blocks of a time step, the first `count` numbers of them. Random numbers are made
- * for all blocks at once: read just after they were written they would be waited for. */
+/* Draws the numbers of a time step, of the last block no more than there is room for. Random
+ * numbers are made for all blocks at once: read just after they were written they would be
+ * waited for. */
 static void see_row(const struct lk_draw *d, uint64_t step, const float at[PLACES],
                     const struct lk_drawn_options *o, struct view *view, float *x)
 {

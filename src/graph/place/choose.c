@@ -439,7 +439,7 @@ static void describe_updates(struct choosing *c, const int *places)
     }
 }
 
-/* An input is loaded at each place that reads it. */
+/* An input is loaded at each place that reads it; a small one is copied before. */
 static void describe_loads(struct choosing *c, const int *places)
 {
     const struct lk_schedule *s = &c->whole->schedule;

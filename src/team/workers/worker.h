@@ -147,8 +147,8 @@ LK_MUST_CHECK enum lk_status lk_worker_plan(const struct lk_worker *worker, int 
                                             struct lk_replica_config *replica);
 
 /* After a try that lacked memory, whether the next one can do with less: with no micro-batch on
- * its way beside one for each place, then with half of `*most` shards at a time, and where that
- * is one, with fewer micro-batches on their way. */
+ * its way beside one for each place, then with half of `*most` shards at a time and as many
+ * micro-batches on their way as usual, and where that is one, with fewer of these. */
 bool lk_worker_take_less(struct lk_worker *worker, int *most);
 
 /* Makes its stepper, of `most` shards at a time or, with 0, of a device that is alone. */
