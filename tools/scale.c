@@ -212,6 +212,8 @@ static void print_table(const struct plan *plan, const struct lk_device_info *in
     print_lines("gradients %.2f MB in %d bucket%s, links %.1f GB/s, host addition %.1f GB/s\n",
                 1e-6 * r->bytes, r->buckets, r->buckets == 1 ? "" : "s", r->link_gbs,
                 r->add_gbs);
+    if (r->reading_ms > 0)
+        print_lines("reading samples: %.4g ms of a core each\n", r->reading_ms);
     if (o->hosts > 1)
         print_lines("%d hosts, network %.2f GB/s\n", o->hosts, o->net_gbs);
     printf("\n");
@@ -244,9 +246,10 @@ static json_t *plan_json(const struct plan *plan, const struct lk_device_info *i
     json_t *rows = json_array();
     for (int i = 0; i < plan->options.count; i++)
         json_array_append_new(rows, row_json(&plan->rows[i]));
-    return json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:i, s:o, s:o}", "device",
+    return json_pack("{s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:i, s:o, s:o}", "device",
                      device_json(info), "model", json_text(plan->options.model),
-                     "gradient_bytes", json_number(r->bytes), "buckets", r->buckets, "link_gbs",
+                     "reading_ms_per_sample", json_number(r->reading_ms), "gradient_bytes",
+                     json_number(r->bytes), "buckets", r->buckets, "link_gbs",
                      json_number(r->link_gbs), "addition_gbs", json_number(r->add_gbs), "hosts",
                      plan->options.hosts, "net_gbs", json_number(plan->options.net_gbs), "rows",
                      rows);
@@ -315,6 +318,8 @@ static void more(void)
         "compute their shards, each bucket of gradients travels to the host as soon as it is\n"
         "ready, is added up and, between hosts, reduced and gathered; then all sums go back\n"
         "and every device updates. The bottleneck is what most of the step's time goes to.\n"
+        "With --data the host reads samples meanwhile; a CPU that trains has its cores for\n"
+        "both.\n"
         "Of a range of more than %d numbers the powers of two are shown, and both ends.\n"
         "'--device 0/2' measures one half of device 0.\n",
         EACH_UP_TO);
@@ -325,6 +330,7 @@ static const struct option options[] = {
     {"link", "GB/s", "between a device and its host; default: as memory is copied here"},
     {"hosts", "N", "machines the devices are spread over (default 1)"},
     {"net", "GB/s", "between hosts"},
+    {"data", "SPEC", "read meanwhile, by the host's cores; default: samples wait in memory"},
     {"batch-size", "N", "samples a step, over all devices; default: the model's usual"},
     {"batch-per-device", "N", "samples a step and device instead: the batch grows"},
     {"shards", "N", "parts of a batch, a power of two; default: as training chooses"},
@@ -341,6 +347,8 @@ static const struct example examples[] = {
      "64 devices in eight machines"},
     {"lockstep scale vgg16 --place auto --device 0/2 --batch-size 64",
      "one model in two stages, on two halves of device 0"},
+    {"lockstep scale resnet50 --data folder:photos --devices 1..8",
+     "with the time of reading photos"},
     {0},
 };
 

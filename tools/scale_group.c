@@ -18,14 +18,19 @@ static void print(const struct lk_scale_group_options *o, const struct lk_scale_
                                                   {"compute ms", 1, .width = 10},
                                                   {"crossing ms", 1, .width = 11, .rank = 1},
                                                   {"idle ms", 1, .width = 9},
+                                                  {"reading ms", 1, .width = 10, .rank = 3},
                                                   {"busy", 1, .width = 6, .rank = 2}};
     struct table table;
     print_lines("%s, divided among %d devices, the first of which was measured: %s\n", o->model,
                 g->place_count, lk_device_info(o->devices[0])->name);
     print_lines("a batch of %" PRId64 " in %d micro-batch%s of %d shard%s: %.2f ms a step, "
-                "%.2f times as fast as one device alone (%.2f ms)\n\n",
+                "%.2f times as fast as one device alone (%.2f ms)\n",
                 o->batch, g->micro_batches, g->micro_batches == 1 ? "" : "es", g->at_once,
                 g->at_once == 1 ? "" : "s", g->step_ms, g->alone_ms / g->step_ms, g->alone_ms);
+    if (g->reading_ms > 0)
+        print_lines("reading a batch: %.2f ms of a core, by which the step is %.2f ms longer\n",
+                    g->reading_ms, g->places[0].reading_ms);
+    printf("\n");
     table_start(&table, columns, (int)(sizeof columns / sizeof *columns));
     for (int i = 0; i < g->place_count; i++) {
         const struct lk_scale_group_place *place = &g->places[i];
@@ -33,7 +38,9 @@ static void print(const struct lk_scale_group_options *o, const struct lk_scale_
         table_cell(&table, "%.2f", place->compute_ms);
         table_cell(&table, "%.2f", place->crossing_ms);
         table_cell(&table, "%.2f", place->idle_ms);
-        table_cell(&table, "%.0f %%", 100 * (1 - place->idle_ms / g->step_ms));
+        table_cell(&table, "%.2f", place->reading_ms);
+        table_cell(&table, "%.0f %%",
+                   100 * (place->compute_ms + place->crossing_ms) / g->step_ms);
     }
     table_end(&table);
 }
@@ -44,16 +51,17 @@ static json_t *group_json(const struct lk_scale_group_options *o,
     json_t *places = json_array();
     for (int i = 0; i < g->place_count; i++)
         json_array_append_new(places,
-                              json_pack("{s:o, s:o, s:o}", "compute_ms",
+                              json_pack("{s:o, s:o, s:o, s:o}", "compute_ms",
                                         json_number(g->places[i].compute_ms), "crossing_ms",
                                         json_number(g->places[i].crossing_ms), "idle_ms",
-                                        json_number(g->places[i].idle_ms)));
-    return json_pack("{s:o, s:o, s:I, s:i, s:i, s:i, s:o, s:o, s:o}", "device",
+                                        json_number(g->places[i].idle_ms), "reading_ms",
+                                        json_number(g->places[i].reading_ms)));
+    return json_pack("{s:o, s:o, s:I, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "device",
                      device_json(lk_device_info(o->devices[0])), "model", json_text(o->model),
                      "batch", (json_int_t)o->batch, "shards", g->shards, "shards_at_once",
                      g->at_once, "micro_batches", g->micro_batches, "step_ms",
-                     json_number(g->step_ms), "alone_ms", json_number(g->alone_ms), "places",
-                     places);
+                     json_number(g->step_ms), "alone_ms", json_number(g->alone_ms),
+                     "reading_ms", json_number(g->reading_ms), "places", places);
 }
 
 int scale_group(const struct arguments *arguments, const char *place,

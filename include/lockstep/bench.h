@@ -129,8 +129,9 @@ enum lk_scale_limit {
     LK_SCALE_ADDITION, /* on the host */
     LK_SCALE_NETWORK,  /* between hosts */
     LK_SCALE_UPDATE,
-    LK_SCALE_FIXED,  /* the host, once a step */
-    LK_SCALE_SHARDS, /* devices idle for want of shards: no time of its own */
+    LK_SCALE_FIXED,   /* the host, once a step */
+    LK_SCALE_READING, /* samples, beside all else: what the step is longer for it */
+    LK_SCALE_SHARDS,  /* devices idle for want of shards: no time of its own */
     LK_SCALE_LIMITS,
 };
 
@@ -141,13 +142,12 @@ struct lk_scale_options {
     const char *model;  /* zoo name or model file */
     const int *devices; /* [count], of all hosts together: 1 to 256 each, the ones to predict */
     int count;
-    int64_t batch;   /* of all devices together; or, where it is 0, */
-    int64_t each;    /* of one device: the batch grows with the devices */
-    int shards;      /* a power of two up to 256; 0: as training chooses */
-    double link_gbs; /* of each device, either way; 0: as the host copies memory */
-    int hosts;       /* devices are spread evenly over them */
-    double net_gbs;  /* between hosts, where there are several */
-    const struct lk_settings *settings; /* to open the model with; NULL: none */
+    int64_t batch, each; /* of all devices together; or, where that is 0, of each */
+    int shards;          /* a power of two up to 256; 0: as training chooses */
+    double link_gbs;     /* of each device, either way; 0: as the host copies memory */
+    int hosts;           /* devices are spread evenly over them */
+    double net_gbs;      /* between hosts, where there are several */
+    const struct lk_settings *settings; /* of the model and the data that is read; or NULL */
 };
 
 /* A step on so many devices like the one that was measured. */
@@ -157,9 +157,8 @@ struct lk_scale_row {
     double step_ms, samples_per_s;
     double percent; /* efficiency: of `devices` times the rate of one device alone */
     enum lk_scale_limit limit;
-    double ms[LK_SCALE_LIMITS]; /* on what the step's time goes, along its longest chain */
-    double
-        noise; /* of percent: by so much it moves with the middle half of the times measured */
+    double ms[LK_SCALE_LIMITS]; /* what the step's longest chain consists of */
+    double noise; /* of percent: it moves so with the middle half of the times measured */
 };
 
 /* What all rows rest on, beside the device's times. */
@@ -167,13 +166,14 @@ struct lk_scale_report {
     double link_gbs, add_gbs;  /* measured where it was not given; the host's addition */
     double bytes;              /* of all gradients */
     int buckets;               /* that they travel in */
+    double reading_ms;         /* time of a core for reading a sample; 0: none is read */
     struct lk_scale_row *rows; /* [count], the caller's */
     struct lk_scale_row alone; /* one device, with which efficiency is compared */
 };
 
-/* Measures the device and predicts synchronous training on more of them, from a simulation of
- * the step. Samples are taken to wait in host memory.
- * Waits. fails: LK_E_ARGUMENT for options that are out of range; as training does */
+/* Measures the device, and reading if the settings name data, and predicts synchronous training
+ * on more devices, from a simulation of the step. Waits. fails: LK_E_ARGUMENT for options that
+ * are out of range; as training does */
 LK_API LK_MUST_CHECK enum lk_status lk_bench_scale(struct lk_device *device,
                                                    const struct lk_scale_options *options,
                                                    struct lk_scale_report *report);

@@ -16,7 +16,8 @@ struct lk_settings;
 /* What is to be predicted. */
 struct lk_scale_group_options {
     const char *model;                  /* zoo name or model file */
-    const struct lk_settings *settings; /* to open the model with; NULL: none */
+    const struct lk_settings *settings; /* to open the model with, and whose data is read; NULL:
+                                         * none */
     const char *place;                  /* "auto", or words such as "a=0,b=1" */
     struct lk_device *const *devices;   /* open; the first is measured */
     int device_count;
@@ -25,20 +26,22 @@ struct lk_scale_group_options {
     double seconds; /* for measuring operations that no earlier run has measured */
 };
 
-/* What a step takes of a device: its own work, both ends of what crosses, waiting. */
+/* What a step takes of a device: its own work, both ends of what crosses, waiting, and by what
+ * reading samples makes it longer. */
 struct lk_scale_group_place {
-    double compute_ms, crossing_ms, idle_ms;
+    double compute_ms, crossing_ms, idle_ms, reading_ms;
 };
 
 struct lk_scale_group {
     int shards, at_once, micro_batches; /* of a batch; of a micro-batch */
     double step_ms, alone_ms; /* alone_ms: what one device takes, batch by batch as a whole */
+    double reading_ms;        /* time of a core for reading a batch; 0: none is read */
     struct lk_scale_group_place places[LK_MOST_PLACES];
     int place_count;
 };
 
 /* Measures each operation alone, divides the model, and walks the micro-batches of a step
- * through the devices. Updates and the reading of samples are left out. Waits.
+ * through the devices, while samples are read if the settings name data. Waits.
  * fails: LK_E_ARGUMENT; LK_E_UNSUPPORTED not measured in time, no room; as training does */
 LK_API LK_MUST_CHECK enum lk_status
 lk_bench_scale_group(const struct lk_scale_group_options *options,

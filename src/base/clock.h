@@ -5,4 +5,7 @@
 /* The host's monotonic clock, in seconds. Any thread. */
 double lk_seconds(void);
 
+/* Seconds of processor cores that the process's threads have taken, added up. Any thread. */
+double lk_core_seconds(void);
+
 #endif

@@ -11,8 +11,8 @@ struct lk_replica;
 bool lk_replica_has_planes(const struct lk_replica *replica);
 
 /* Whether the schedule of a replica in training can run in plane tiles and should; then turn,
- * before parameters are listed, marks what is computed so and puts operations between that
- * turn batch tiles into plane tiles and back. lk_replica_map_planes() comes behind all else. */
+ * before parameters are listed, does what lk_schedule_turn_planes() does.
+ * lk_replica_map_planes() comes behind all else. */
 bool lk_replica_trains_planes(const struct lk_replica *replica);
 void lk_replica_turn_planes(struct lk_replica *replica);
 
@@ -21,6 +21,17 @@ void lk_replica_turn_planes(struct lk_replica *replica);
 struct lk_schedule;
 bool lk_schedule_trains_planes(const struct lk_schedule *schedule);
 bool lk_schedule_has_planes(const struct lk_schedule *schedule, int i);
+
+/* Marks what is computed in plane tiles, and puts operations between that turn batch tiles into
+ * plane tiles and back. */
+void lk_schedule_turn_planes(struct lk_schedule *schedule);
+
+/* The shapes of an operation in plane tiles: for one that knows none, images are
+ * [c, vectors, 1]. Behind all that looks at shapes. fails: as infer does */
+struct lk_scheduled_op;
+struct lk_tiling;
+LK_MUST_CHECK enum lk_status lk_scheduled_op_map_planes(struct lk_scheduled_op *op,
+                                                        const struct lk_tiling *planes);
 
 /* Whether a group of devices, or one, can compute in plane tiles: all of them, since images
  * cross between them as they lie. */

@@ -42,16 +42,16 @@ static void hides_transfers_behind_compute(void **state)
     const struct lk_scale_links wires = {.link_gbs = 10, .hosts = 1};
     invent();
     const struct lk_scale_moment two = lk_scale_simulate(&costs, &wires, 2);
-    expect(&two, 0.189, (double[]){0.100, 0.050, 0.008, 0, 0.030, 0.001});
+    expect(&two, 0.189, (double[]){0.100, 0.050, 0.008, 0, 0.030, 0.001, 0});
     assert_int_equal(lk_scale_limit_of(&two, 4, 2), LK_SCALE_COMPUTE);
     /* the first device still has two shards, and there are three terms and three copies */
     const struct lk_scale_moment three = lk_scale_simulate(&costs, &wires, 3);
-    expect(&three, 0.193, (double[]){0.100, 0.050, 0.012, 0, 0.030, 0.001});
+    expect(&three, 0.193, (double[]){0.100, 0.050, 0.012, 0, 0.030, 0.001, 0});
     assert_int_equal(lk_scale_limit_of(&three, 4, 3), LK_SCALE_SHARDS);
     /* four have one each; the other four of eight idle */
     const struct lk_scale_moment four = lk_scale_simulate(&costs, &wires, 4);
     const struct lk_scale_moment eight = lk_scale_simulate(&costs, &wires, 8);
-    expect(&four, 0.157, (double[]){0.060, 0.050, 0.016, 0, 0.030, 0.001});
+    expect(&four, 0.157, (double[]){0.060, 0.050, 0.016, 0, 0.030, 0.001, 0});
     expect(&eight, 0.157, four.seconds);
     assert_int_equal(lk_scale_limit_of(&four, 4, 4), LK_SCALE_COMPUTE);
     assert_int_equal(lk_scale_limit_of(&eight, 4, 8), LK_SCALE_SHARDS);
@@ -64,7 +64,7 @@ static void one_device_is_alone(void **state)
     const struct lk_scale_links wires = {.link_gbs = 1e-3, .hosts = 2, .net_gbs = 1e-3};
     invent();
     const struct lk_scale_moment end = lk_scale_simulate(&costs, &wires, 1);
-    expect(&end, 0.232, (double[]){0.200, 0, 0, 0, 0.032, 0});
+    expect(&end, 0.232, (double[]){0.200, 0, 0, 0, 0.032, 0, 0});
     assert_int_equal(lk_scale_limit_of(&end, 4, 1), LK_SCALE_COMPUTE);
 }
 
@@ -75,7 +75,7 @@ static void waits_for_slow_links(void **state)
     const struct lk_scale_links wires = {.link_gbs = 1, .hosts = 1};
     invent();
     const struct lk_scale_moment end = lk_scale_simulate(&costs, &wires, 2);
-    expect(&end, 0.689, (double[]){0.050, 0.600, 0.008, 0, 0.030, 0.001});
+    expect(&end, 0.689, (double[]){0.050, 0.600, 0.008, 0, 0.030, 0.001, 0});
     assert_int_equal(lk_scale_limit_of(&end, 4, 2), LK_SCALE_LINK);
 }
 
@@ -86,7 +86,7 @@ static void sums_across_hosts(void **state)
     const struct lk_scale_links wires = {.link_gbs = 10, .hosts = 2, .net_gbs = 1};
     invent();
     const struct lk_scale_moment end = lk_scale_simulate(&costs, &wires, 4);
-    expect(&end, 0.405, (double[]){0.030, 0.040, 0.004, 0.300, 0.030, 0.001});
+    expect(&end, 0.405, (double[]){0.030, 0.040, 0.004, 0.300, 0.030, 0.001, 0});
     assert_int_equal(lk_scale_limit_of(&end, 4, 4), LK_SCALE_NETWORK);
 }
 
@@ -99,7 +99,7 @@ static void tells_addition_update_and_fixed_cost(void **state)
     costs.add_gbs = 1;
     struct lk_scale_moment end = lk_scale_simulate(&costs, &wires, 2);
     /* added from 61 to 461 ms, and on to 1,261 */
-    expect(&end, 1.321, (double[]){0.050, 0.040, 1.200, 0, 0.030, 0.001});
+    expect(&end, 1.321, (double[]){0.050, 0.040, 1.200, 0, 0.030, 0.001, 0});
     assert_int_equal(lk_scale_limit_of(&end, 4, 2), LK_SCALE_ADDITION);
     invent();
     costs.update[0] = 1;
@@ -126,6 +126,26 @@ static void finds_the_spread(void **state)
     assert_true(lk_scale_spread(&costs, 64) == 0.04);
 }
 
+/* 2 cores, of which a sample takes 0.4 ms. */
+static void counts_reading(void **state)
+{
+    (void)state;
+    const struct lk_scale_reading none = {.cores = 2};
+    const struct lk_scale_reading reading = {
+        .cores_time = 0.0004, .alone = 0.00025, .cores = 2};
+    assert_float_equal(lk_scale_read_beside(&none, 100, 0.1, 0.2, 2), 0.1, 1e-9);
+    assert_float_equal(lk_scale_read_alone(&reading, 100), 0.025, 1e-9);
+    /* devices with processors of their own: until it takes longer than the step */
+    assert_float_equal(lk_scale_read_beside(&reading, 100, 0.1, 0, 0), 0.1, 1e-9);
+    assert_float_equal(lk_scale_read_beside(&reading, 1000, 0.1, 0, 0), 0.25, 1e-9);
+    /* both cores compute, 200 ms in all, and read for 40; or one does, or both wait often */
+    assert_float_equal(lk_scale_read_beside(&reading, 100, 0.1, 0.2, 2), 0.12, 1e-9);
+    assert_float_equal(lk_scale_read_beside(&reading, 100, 0.1, 0.1, 1), 0.1, 1e-9);
+    assert_float_equal(lk_scale_read_beside(&reading, 100, 0.1, 0.15, 2), 0.1, 1e-9);
+    /* more devices than this host has cores: it would have more */
+    assert_float_equal(lk_scale_read_beside(&reading, 100, 0.1, 0.4, 4), 0.11, 1e-9);
+}
+
 /* 16 shards on 5 devices are 4, 3, 3, 3, 3, computed at most 8 at a time: shards 7 to 9 take
  * two passes, and each run of three is two sums. */
 static void takes_passes_as_a_team_does(void **state)
@@ -148,7 +168,7 @@ static void takes_passes_as_a_team_does(void **state)
     costs.fixed = 0.001;
     costs.add_gbs = 100;
     const struct lk_scale_moment end = lk_scale_simulate(&costs, &wires, 5);
-    expect(&end, 0.092, (double[]){0.045, 0.030, 0.014, 0, 0.002, 0.001});
+    expect(&end, 0.092, (double[]){0.045, 0.030, 0.014, 0, 0.002, 0.001, 0});
 }
 
 static const char net[] = "input: [28, 28, 1]\n"
@@ -266,6 +286,7 @@ int main(void)
         cmocka_unit_test(waits_for_slow_links),
         cmocka_unit_test(sums_across_hosts),
         cmocka_unit_test(tells_addition_update_and_fixed_cost),
+        cmocka_unit_test(counts_reading),
         cmocka_unit_test(takes_passes_as_a_team_does),
         cmocka_unit_test(predicts_from_a_measurement),
         cmocka_unit_test(refuses_what_makes_no_sense),

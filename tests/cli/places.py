@@ -1,5 +1,6 @@
 """One model divided among the devices of a group has the bits of one device."""
 import json
+import os
 
 import program
 from program import ProgramTest
@@ -312,10 +313,41 @@ loss: {kind: cross_entropy, size: huber}
             self.assertGreater(min(place['compute_ms'], place['crossing_ms']), 0)
             self.assertAlmostEqual(sum(place.values()), said['step_ms'], places=6)
         self.assertGreater(said['alone_ms'], 0)
+        self.assertEqual(said['reading_ms'], 0)
         self.refused(2, '--place and --devices', 'scale', 'net.yaml', '--place', 'auto',
                      '--devices', '1,2')
         self.refused(2, 'a group of 1 device', 'scale', 'net.yaml', '--place', 'auto',
                      '--device', '0', '--batch-size', '96')
+
+    def test_scale_of_few_samples(self):
+        """Where images lie in plane tiles, so that others stand between them."""
+        self.run_program('scale', 'branches.yaml', '--place', 'auto', '--device', '0*2',
+                         '--batch-size', '8', '--shards', '4', '--json', 'scale.json')
+        with open(self.path('scale.json')) as file:
+            places = json.load(file)['places']
+        for place in places:
+            self.assertGreater(place['compute_ms'], 0)
+
+    def test_scale_with_reading(self):
+        """Samples are read by the cores that a step is computed on: they need time for both."""
+        scale = 'scale', 'net.yaml', '--batch-size', '96', '--json', 'scale.json'
+        group = *scale, '--place', 'auto', '--device', '0*2'
+        self.run_program(*group, '--data', 'synthetic:digits,count=1000')
+        with open(self.path('scale.json')) as file:
+            said = json.load(file)
+        self.assertGreater(said['reading_ms'], 0)
+        for place in said['places']:
+            self.assertLessEqual(place['reading_ms'], said['reading_ms'])
+            self.assertAlmostEqual(sum(place.values()), said['step_ms'], places=6)
+        busy = sum(place['compute_ms'] + place['crossing_ms'] for place in said['places']) / 2
+        self.assertGreaterEqual(said['step_ms'] + 1e-6,
+                                busy + said['reading_ms'] / os.cpu_count())
+        self.run_program(*scale, '--devices', '1,2', '--data', 'synthetic:digits,count=1000')
+        with open(self.path('scale.json')) as file:
+            said = json.load(file)
+        self.assertGreater(said['reading_ms_per_sample'], 0)
+        self.assertGreaterEqual(said['rows'][0]['ms']['reading samples'], 0)
+        self.refused(3, "'nowhere'", *group, '--data', 'idx:nowhere')
 
     def test_list(self):
         """Groups of a list, on PoCL made of one device."""

@@ -1,16 +1,19 @@
 """Two one-core halves of a device as `lockstep scale` predicts them from one half alone, beside
-a real run on both: python3 scale.py PROGRAM. Wants a machine with nothing else to do; exit
-status 77, a skipped test, where the first device has one core or cannot be cut."""
+a real run on both: that mirror a model, or are the two places of one. python3 scale.py PROGRAM.
+Wants a machine with nothing else to do; exit status 77, a skipped test, where the first device
+has one core or cannot be cut. The stages are compared on $LOCKSTEP_DATA/trashnet."""
 import json
 import os
 import statistics
 import struct
 import subprocess
 import sys
+import unittest
 
 import program
 from program import PROGRAM, ProgramTest
 
+TRASHNET = os.path.join(os.environ.get('LOCKSTEP_DATA', ''), 'trashnet')
 ROUNDS, STEPS, WARM_UP, BATCH, SAMPLES = 7, 70, 10, 512, 8192
 
 
@@ -26,7 +29,8 @@ class Scale(ProgramTest):
 
     def predicted(self):
         self.run_program('scale', 'fashion-convnet', '--device', '0/2', '--devices', '2',
-                         '--batch-size', str(BATCH), '--json', 'scale.json')
+                         '--batch-size', str(BATCH), '--data', 'idx:data', '--json',
+                         'scale.json')
         with open(self.path('scale.json')) as file:
             return json.load(file)['rows'][0]['step_ms']
 
@@ -37,18 +41,48 @@ class Scale(ProgramTest):
         steps = self.events('run', 'step')[WARM_UP:]
         return statistics.median(step['step_ms'] for step in steps)
 
-    def test_convnet(self):
-        self.make_data()
-        self.predicted()  # builds kernels
+    def compare(self, rounds, predict, train):
+        predict()  # builds kernels, and measures operations
         ratios = []
-        for _ in range(ROUNDS):
-            predicted, trained = self.predicted(), self.trained()
+        for _ in range(rounds):
+            predicted, trained = predict(), train()
             ratios.append(predicted / trained)
             print(f'predicted {predicted:.2f} ms, trained {trained:.2f} ms: '
                   f'{100 * ratios[-1] - 100:+.1f} %', file=sys.stderr)
         middle = statistics.median(ratios)
         print(f'median {100 * middle - 100:+.1f} %', file=sys.stderr)
         self.assertLess(abs(middle - 1), 0.1)
+
+    def compare_group(self, model, *options, steps):
+        def predict():
+            self.run_program('scale', model, *options, '--place', 'auto', '--device', '0/2',
+                             '--json', 'scale.json')
+            with open(self.path('scale.json')) as file:
+                return json.load(file)['step_ms']
+
+        def train():
+            self.run_program('train', model, *options, '--place', 'auto', '--device', '0/2',
+                             '--val', 'off', '--epochs', '99', '--steps', str(steps), '--run',
+                             'run', '--fresh')
+            taken = self.events('run', 'step')[steps // 3:]
+            return statistics.median(step['step_ms'] for step in taken)
+
+        self.compare(3, predict, train)
+
+    def test_convnet(self):
+        self.make_data()
+        self.compare(ROUNDS, self.predicted, self.trained)
+
+    def test_branches(self):
+        self.compare_group('two-branch', '--data', 'synthetic:pairs', '--batch-size', '512',
+                           steps=24)
+
+    @unittest.skipUnless(os.path.isdir(TRASHNET), 'no $LOCKSTEP_DATA/trashnet')
+    def test_stages(self):
+        """Few samples of a shard, in plane tiles; and more of them."""
+        for size in ('16', '8'), ('64', '8'):
+            self.compare_group('vgg16', '--data', f'folder:{TRASHNET},size=96x96',
+                               '--batch-size', size[0], '--shards', size[1], steps=9)
 
 
 def can_be_cut():

@@ -108,13 +108,20 @@ int train_set_pairs(const struct arguments *arguments, struct lk_settings *setti
 
 int train_model_settings(const struct arguments *arguments, struct lk_settings **settings)
 {
+    const char *data = option_text(arguments, "data");
     *settings = NULL;
-    if (!option_given(arguments, "set"))
+    if (!option_given(arguments, "set") && !data)
         return DONE;
     enum lk_status status = lk_settings_create(settings);
     if (status == LK_OK)
         status = lk_settings_set(*settings, "model", arguments->words[0]);
-    return status == LK_OK ? train_set_pairs(arguments, *settings) : failed(status);
+    const int result = status == LK_OK ? train_set_pairs(arguments, *settings) : failed(status);
+    if (result != DONE || !data)
+        return result;
+    status = lk_settings_set(*settings, "data", data);
+    if (status == LK_OK)
+        status = lk_settings_fit(*settings);
+    return status == LK_OK ? DONE : failed(status);
 }
 
 /* Stages of the command line take the place of all that a run file has. */

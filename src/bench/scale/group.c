@@ -1,6 +1,7 @@
 /* Predicts a training step of one model that is divided among the devices of a group, from what
  * its operations take on the first of them. */
 #include "base/fail.h"
+#include "bench/scale/scale.h"
 #include "mirror/shards.h"
 #include "model/model.h"
 #include "model/place/place.h"
@@ -19,6 +20,7 @@ struct prediction {
     struct lk_model *model;
     struct lk_node *loss;
     struct lk_choices *choices, *known, *blockings;
+    struct lk_scale_reading reading;
 };
 
 static enum lk_status check(const struct lk_scale_group_options *o)
@@ -50,6 +52,11 @@ static enum lk_status open(struct prediction *p)
     return LK_OK;
 }
 
+static bool trains_planes(const struct prediction *p)
+{
+    return lk_model_trains_planes(p->model, p->options->batch, p->group->shards);
+}
+
 static enum lk_status plan(void *context, int shards, int *in_flight,
                            struct lk_replica_config *config)
 {
@@ -57,21 +64,20 @@ static enum lk_status plan(void *context, int shards, int *in_flight,
     const struct lk_scale_group_options *o = p->options;
     *in_flight =
         (int)lk_least(lk_team_in_flight(0, o->device_count), p->group->shards / shards);
-    const struct lk_stepper_config stepper = {
-        .device = o->devices[0],
-        .group = o->devices,
-        .places = o->device_count,
-        .in_flight = *in_flight,
-        .loss = p->loss,
-        .batch = o->batch,
-        .shards = p->group->shards,
-        .most_shards = shards,
-        .real = LK_F32,
-        .seed = 1,
-        .optimizer = "adam",
-        .choices = p->choices,
-        .lists_rows = true,
-        .few_samples = lk_model_trains_planes(p->model, o->batch, p->group->shards)};
+    const struct lk_stepper_config stepper = {.device = o->devices[0],
+                                              .group = o->devices,
+                                              .places = o->device_count,
+                                              .in_flight = *in_flight,
+                                              .loss = p->loss,
+                                              .batch = o->batch,
+                                              .shards = p->group->shards,
+                                              .most_shards = shards,
+                                              .real = LK_F32,
+                                              .seed = 1,
+                                              .optimizer = "adam",
+                                              .choices = p->choices,
+                                              .lists_rows = true,
+                                              .few_samples = trains_planes(p)};
     return lk_stepper_plan(&stepper, config);
 }
 
@@ -117,8 +123,7 @@ static enum lk_status find(const struct prediction *p, struct lk_place_found *fo
                ? LK_OK
                : lk_fail(LK_E_UNSUPPORTED,
                          "the operations of '%s' cannot be measured in %g s, or its parts have "
-                         "no room on these devices, or the samples of a shard are so few that "
-                         "they lie in plane tiles",
+                         "no room on these devices",
                          o->model, o->seconds);
 }
 
@@ -128,7 +133,8 @@ static enum lk_status measure_alone(const struct prediction *p, double *ms)
     const struct lk_tuning_run run = {.device = p->options->devices[0],
                                       .loss = p->loss,
                                       .batch = p->options->batch,
-                                      .shards = p->group->shards};
+                                      .shards = p->group->shards,
+                                      .few_samples = trains_planes(p)};
     struct lk_op_times times = {NULL, 0};
     LK_TRY(lk_tuning_times(&run, p->options->seconds, p->choices, &times));
     *ms = 0;
@@ -138,23 +144,62 @@ static enum lk_status measure_alone(const struct prediction *p, double *ms)
     return LK_OK;
 }
 
-static enum lk_status predict(struct prediction *p)
+static double units_of(const struct prediction *p, int devices)
+{
+    double units = 0;
+    for (int i = 0; i < devices; i++) {
+        const struct lk_device_info *info = lk_device_info(p->options->devices[i]);
+        units += info->device_class == LK_CLASS_CPU ? info->compute_units : 0;
+    }
+    return units;
+}
+
+/* Cores of the host that the first devices of the group are: those that share cores, as 0*2
+ * does, were measured so. */
+static double cores_of(const struct prediction *p, int devices)
+{
+    const double all = units_of(p, p->options->device_count), there = p->reading.cores;
+    return units_of(p, devices) * (all > there ? there / all : 1);
+}
+
+/* A step of `ms` on the first devices, whose cores are busy for so many milliseconds in all,
+ * with reading. */
+static double read_beside(const struct prediction *p, int devices, double ms, double busy)
+{
+    return 1e3 * lk_scale_read_beside(&p->reading, (double)p->options->batch, 1e-3 * ms,
+                                      1e-3 * busy, cores_of(p, devices));
+}
+
+static void report(const struct prediction *p, const struct lk_place_found *found)
 {
     struct lk_scale_group *g = p->group;
+    const struct lk_group_estimate *e = &found->estimate;
+    double busy = 0;
+    g->at_once = found->shards;
+    g->micro_batches = found->micro_batches;
+    g->place_count = p->options->device_count;
+    g->reading_ms = 1e3 * p->reading.cores_time * (double)p->options->batch;
+    for (int i = 0; i < g->place_count; i++)
+        busy += e->busy_ms[i] * (cores_of(p, i + 1) - cores_of(p, i));
+    g->step_ms = read_beside(p, g->place_count, e->step_ms, busy);
+    g->alone_ms = read_beside(p, 1, g->alone_ms, g->alone_ms * cores_of(p, 1));
+    for (int i = 0; i < g->place_count; i++) {
+        const double crossing = e->crossing_ms[i];
+        g->places[i] = (struct lk_scale_group_place){.compute_ms = e->busy_ms[i] - crossing,
+                                                     .crossing_ms = crossing,
+                                                     .idle_ms = e->step_ms - e->busy_ms[i],
+                                                     .reading_ms = g->step_ms - e->step_ms};
+    }
+}
+
+static enum lk_status predict(struct prediction *p)
+{
     struct lk_place_found found = {.shards = 0};
     LK_TRY(open(p));
+    LK_TRY(lk_scale_measure_reading(p->options->settings, p->options->batch, &p->reading));
     LK_TRY(find(p, &found));
-    LK_TRY(measure_alone(p, &g->alone_ms));
-    g->at_once = found.shards;
-    g->micro_batches = found.micro_batches;
-    g->step_ms = found.estimate.step_ms;
-    g->place_count = p->options->device_count;
-    for (int i = 0; i < g->place_count; i++) {
-        const double busy = found.estimate.busy_ms[i], crossing = found.estimate.crossing_ms[i];
-        g->places[i] = (struct lk_scale_group_place){.compute_ms = busy - crossing,
-                                                     .crossing_ms = crossing,
-                                                     .idle_ms = g->step_ms - busy};
-    }
+    LK_TRY(measure_alone(p, &p->group->alone_ms));
+    report(p, &found);
     return LK_OK;
 }
 

@@ -35,6 +35,7 @@ struct meter {
     int rounds;
     int64_t step;
     times *took;   /* [sizes][buckets] */
+    times *cores;  /* [sizes] */
     times *update; /* [buckets] */
     times trips;
 };
@@ -99,8 +100,10 @@ static enum lk_status create(struct meter *m)
                                      &m->parcel));
     LK_TRY(lk_buffer_enqueue_fill(lk_transfer_buffer_on_device(m->parcel), 0));
     m->took = calloc((size_t)(m->sizes * m->buckets), sizeof *m->took);
+    m->cores = calloc((size_t)m->sizes, sizeof *m->cores);
     m->update = calloc((size_t)m->buckets, sizeof *m->update);
-    return m->took && m->update ? LK_OK : lk_fail_memory("times of steps", sizeof *m->took);
+    return m->took && m->cores && m->update ? LK_OK
+                                            : lk_fail_memory("times of steps", sizeof *m->took);
 }
 
 static void clear(struct meter *m)
@@ -118,6 +121,7 @@ static void clear(struct meter *m)
     lk_choices_destroy(m->choices);
     lk_model_destroy(m->model);
     free(m->took);
+    free(m->cores);
     free(m->update);
 }
 
@@ -230,7 +234,9 @@ static enum lk_status measure(struct meter *m, double seconds)
     const double end = lk_seconds() + seconds * m->sizes;
     while (m->rounds < FEWEST_ROUNDS || (m->rounds < MOST_ROUNDS && lk_seconds() < end)) {
         for (int i = 0; i < m->sizes; i++) {
+            const double start = lk_core_seconds();
             LK_TRY(run_step(m, m->size_at[i]));
+            m->cores[i][m->rounds] = lk_core_seconds() - start;
             note_step(m, i);
         }
         LK_TRY(time_trips(m, &m->trips[m->rounds]));
@@ -260,6 +266,9 @@ static void report(struct meter *m, struct lk_scale_costs *costs)
             costs->spread[m->size_at[i]] = spread_of(times, m->rounds); /* of the last bucket */
         }
     }
+    memset(costs->cores_time, 0, sizeof costs->cores_time);
+    for (int i = 0; i < m->sizes; i++)
+        costs->cores_time[m->size_at[i]] = lk_median(m->cores[i], m->rounds);
     costs->fixed = lk_median(m->trips, m->rounds);
 }
 

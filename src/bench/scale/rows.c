@@ -13,10 +13,10 @@ static const double SECONDS = 0.7; /* on each number of shards */
 const char *lk_scale_limit_name(enum lk_scale_limit limit)
 {
     static const char *const names[] = {
-        [LK_SCALE_COMPUTE] = "compute",        [LK_SCALE_LINK] = "link",
-        [LK_SCALE_ADDITION] = "host addition", [LK_SCALE_NETWORK] = "network",
-        [LK_SCALE_UPDATE] = "update",          [LK_SCALE_FIXED] = "fixed cost",
-        [LK_SCALE_SHARDS] = "too few shards",
+        [LK_SCALE_COMPUTE] = "compute",         [LK_SCALE_LINK] = "link",
+        [LK_SCALE_ADDITION] = "host addition",  [LK_SCALE_NETWORK] = "network",
+        [LK_SCALE_UPDATE] = "update",           [LK_SCALE_FIXED] = "fixed cost",
+        [LK_SCALE_READING] = "reading samples", [LK_SCALE_SHARDS] = "too few shards",
     };
     return (unsigned)limit < LK_COUNT(names) ? names[limit] : "?";
 }
@@ -61,6 +61,7 @@ struct prediction {
     struct lk_scale_report *report;
     struct lk_scale_costs *costs; /* of the shards and batch of a row */
     struct lk_scale_links wires;
+    struct lk_scale_reading reading;
     double alone_spread;
 };
 
@@ -112,12 +113,37 @@ static enum lk_status measure_host(struct prediction *p)
     return LK_OK;
 }
 
+/* What else the cores of the host with the most devices do: devices that are cores of the host
+ * share them with what gives them work, a fixed cost, and with reading. Whether the step is as
+ * long as reading alone. */
+static bool add_host(const struct prediction *p, const struct lk_scale_row *row,
+                     struct lk_scale_moment *end)
+{
+    const struct lk_scale_reading none = {.cores = p->reading.cores};
+    const struct lk_device_info *info = lk_device_info(p->device);
+    const bool is_cpu = info->device_class == LK_CLASS_CPU;
+    const int working = (int)lk_least(row->devices, row->shards);
+    const int hosts = (int)lk_least(p->wires.hosts, working);
+    const int most = (int)lk_divide_up(working, hosts);
+    const double samples = (double)row->batch * most / working;
+    const double cores = is_cpu ? most * info->compute_units : 0;
+    const double busy = is_cpu ? lk_scale_cores_time(p->costs, working, most) : 0;
+    const double given = lk_scale_read_beside(&none, samples, end->at, busy, cores);
+    const double step = lk_scale_read_beside(&p->reading, samples, end->at, busy, cores);
+    end->seconds[LK_SCALE_FIXED] += given - end->at;
+    end->seconds[LK_SCALE_READING] = step - given;
+    end->at = step;
+    return p->reading.alone > 0 && lk_scale_read_alone(&p->reading, samples) >= step;
+}
+
 static void fill_row(const struct prediction *p, struct lk_scale_row *row)
 {
-    const struct lk_scale_moment end = lk_scale_simulate(p->costs, &p->wires, row->devices);
+    struct lk_scale_moment end = lk_scale_simulate(p->costs, &p->wires, row->devices);
+    const bool is_reading = add_host(p, row, &end);
     row->step_ms = 1e3 * end.at;
     row->samples_per_s = (double)row->batch / end.at;
-    row->limit = lk_scale_limit_of(&end, row->shards, row->devices);
+    row->limit =
+        is_reading ? LK_SCALE_READING : lk_scale_limit_of(&end, row->shards, row->devices);
     for (int i = 0; i < LK_SCALE_LIMITS; i++)
         row->ms[i] = 1e3 * end.seconds[i];
 }
@@ -130,6 +156,8 @@ static enum lk_status predict(struct prediction *p)
     for (int i = 0; i < o->count; i++)
         p->report->rows[i] = begin_row(o, o->devices[i]);
     *alone = begin_row(o, 1);
+    LK_TRY(lk_scale_measure_reading(o->settings, alone->batch, &p->reading));
+    p->report->reading_ms = 1e3 * p->reading.cores_time;
     LK_TRY(measure_for(p, alone));
     LK_TRY(measure_host(p));
     fill_row(p, alone);

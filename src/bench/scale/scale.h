@@ -26,6 +26,9 @@ struct lk_scale_costs {
     /* The range of the middle half of the measured times of a micro-batch, in parts of
      * the median. */
     double spread[LK_MOST_SHARDS + 1];
+    /* Of such a step, with its update: seconds of the host's cores, of which the device may be
+     * some. */
+    double cores_time[LK_MOST_SHARDS + 1];
     double update[LK_MOST_BUCKETS];
     double fixed;   /* of a step: the host's work between the last bucket and the next start */
     double add_gbs; /* speed of adding on the host, 1e9 bytes read and written a second */
@@ -59,6 +62,9 @@ enum lk_scale_limit lk_scale_limit_of(const struct lk_scale_moment *end, int sha
 /* The largest spread of the micro-batches of so many devices. */
 double lk_scale_spread(const struct lk_scale_costs *costs, int devices);
 
+/* What the first `count` of so many devices take of the host's cores for a step: seconds. */
+double lk_scale_cores_time(const struct lk_scale_costs *costs, int devices, int count);
+
 /* What to measure: training on batches of `batch` samples in `shards` shards. */
 struct lk_scale_subject {
     const char *model;                  /* a zoo name or a file */
@@ -73,5 +79,27 @@ struct lk_scale_subject {
 LK_MUST_CHECK enum lk_status lk_scale_measure(struct lk_device *device,
                                               const struct lk_scale_subject *subject,
                                               double seconds, struct lk_scale_costs *costs);
+
+/* What reading a sample takes of the host: the time of its cores, added up; and until it is
+ * there where nothing else is at work. Seconds. Both 0: samples wait in memory. */
+struct lk_scale_reading {
+    double cores_time, alone;
+    int cores; /* of the host */
+};
+
+/* Reads batches of the settings' data as training would, for some seconds. Without data, or
+ * settings, nothing is read. fails: as training does */
+LK_MUST_CHECK enum lk_status lk_scale_measure_reading(const struct lk_settings *settings,
+                                                      int64_t batch,
+                                                      struct lk_scale_reading *reading);
+
+/* What reading takes where it has all cores. */
+double lk_scale_read_alone(const struct lk_scale_reading *reading, double samples);
+
+/* A step of `step` seconds whose next samples are read meanwhile. Where devices are the host's
+ * own cores, `device_cores` of them, these are busy for `busy` core-seconds, and all of it has
+ * to fit into what the cores have; else both are 0. */
+double lk_scale_read_beside(const struct lk_scale_reading *reading, double samples, double step,
+                            double busy, double device_cores);
 
 #endif

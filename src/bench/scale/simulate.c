@@ -51,6 +51,17 @@ double lk_scale_spread(const struct lk_scale_costs *costs, int devices)
     return spread;
 }
 
+double lk_scale_cores_time(const struct lk_scale_costs *costs, int devices, int count)
+{
+    double time = 0;
+    for (int d = 0; d < count; d++) {
+        const struct share share = share_of(costs->shards, devices, d);
+        for (int i = 0; i < share.micro_batches; i++)
+            time += costs->cores_time[share.sizes[i]];
+    }
+    return time;
+}
+
 static struct lk_scale_moment later(const struct lk_scale_moment *a,
                                     const struct lk_scale_moment *b)
 {

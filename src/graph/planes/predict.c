@@ -175,20 +175,22 @@ void lk_replica_spread_planes(struct lk_replica *replica)
 
 /* --- shapes ------------------------------------------------------------------------------ */
 
-/* For an operation that knows no planes, images are [c, vectors, 1]. */
-static enum lk_status map_shapes(const struct lk_replica *replica, struct lk_scheduled_op *s)
+enum lk_status lk_scheduled_op_map_planes(struct lk_scheduled_op *s,
+                                          const struct lk_tiling *planes)
 {
-    const struct lk_tiling *tiling = lk_replica_tiling_of(replica, s->in_planes);
+    if (s->op->planes != LK_PLANES_OWN)
+        return LK_OK;
     for (int j = 0; j < s->shapes.inputs; j++)
-        s->shapes.x[j] = lk_plane_shape(tiling, &s->shapes.x[j]);
+        s->shapes.x[j] = lk_plane_shape(planes, &s->shapes.x[j]);
     return s->op->infer(&s->shapes);
 }
 
 enum lk_status lk_replica_map_planes(struct lk_replica *replica)
 {
-    for (int i = 0; i < replica->schedule.op_count; i++)
-        if (replica->schedule.ops[i].op->planes == LK_PLANES_OWN &&
-            (replica->tiling.planes || replica->schedule.ops[i].in_planes))
-            LK_TRY(map_shapes(replica, &replica->schedule.ops[i]));
+    for (int i = 0; i < replica->schedule.op_count; i++) {
+        struct lk_scheduled_op *s = &replica->schedule.ops[i];
+        if (replica->tiling.planes || s->in_planes)
+            LK_TRY(lk_scheduled_op_map_planes(s, lk_replica_tiling_of(replica, s->in_planes)));
+    }
     return LK_OK;
 }

@@ -196,11 +196,8 @@ static void turn_input(struct lk_schedule *schedule, int i, int j)
     }
 }
 
-void lk_replica_turn_planes(struct lk_replica *replica)
+void lk_schedule_turn_planes(struct lk_schedule *schedule)
 {
-    struct lk_schedule *schedule = &replica->schedule;
-    const struct lk_replica_config *c = &replica->config;
-    replica->planes = lk_tiling_make_planes(lk_device_info(c->device), c->batch, c->shards);
     for (int i = 0; i < schedule->op_count; i++) {
         struct lk_scheduled_op *s = &schedule->ops[i];
         s->in_planes = lk_schedule_has_planes(schedule, i);
@@ -214,4 +211,11 @@ void lk_replica_turn_planes(struct lk_replica *replica)
             if (!turns && x->in_planes != s->in_planes)
                 turn_input(schedule, i, j);
         }
+}
+
+void lk_replica_turn_planes(struct lk_replica *replica)
+{
+    const struct lk_replica_config *c = &replica->config;
+    replica->planes = lk_tiling_make_planes(lk_device_info(c->device), c->batch, c->shards);
+    lk_schedule_turn_planes(&replica->schedule);
 }

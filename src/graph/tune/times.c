@@ -7,6 +7,7 @@
 #include "base/progress.h"
 #include "device/device.h"
 #include "graph/nodes/schedule.h"
+#include "graph/planes.h"
 #include "ops/probe/probe.h"
 #include "tensor/tensor.h"
 #include <stdio.h>
@@ -16,13 +17,15 @@ enum { ROUNDS = 5, MOST_TURNS = 200 };
 static const double ROUND_SECONDS = 0.004, /* a round lasts at least this long */
     MOST_SECONDS = 0.3;                    /* after which no round begins */
 
-/* Whole numbers stand for something, so drawn ones would measure something else. */
+/* Whole numbers stand for something, so drawn ones would measure something else. What turns
+ * images has two tilings, of which a probe knows one. */
 static bool is_measured(const struct lk_scheduled_op *scheduled)
 {
     for (int i = 0; i < scheduled->shapes.inputs; i++)
         if (scheduled->shapes.x_dtype[i] != LK_F32)
             return false;
-    return scheduled->shapes.inputs > 0 && !scheduled->shapes.is_loss;
+    return scheduled->shapes.inputs > 0 && !scheduled->shapes.is_loss &&
+           scheduled->op == scheduled->node->op;
 }
 
 /* All that an operation's time depends on; false: it is too long. */
@@ -36,10 +39,10 @@ static bool print_key(const struct lk_times_config *c, const struct lk_scheduled
         return false;
     for (int i = 0; i < scheduled->shapes.inputs; i++)
         passes += scheduled->wants_dx[i] << (i + 1);
-    used = snprintf(key, LK_CHOICE_KEY_BYTES, "time %s*%d|%s %s|%lld/%d%s|%x",
+    used = snprintf(key, LK_CHOICE_KEY_BYTES, "time %s*%d|%s %s|%lld/%d%s%s|%x",
                     lk_device_info(c->device)->name, 1 + c->beside_count, scheduled->op->name,
                     options, (long long)c->batch, c->shards, c->stores_half ? " half" : "",
-                    (unsigned)passes);
+                    scheduled->in_planes ? " planes" : "", (unsigned)passes);
     for (int i = 0; i < scheduled->shapes.inputs && used < LK_CHOICE_KEY_BYTES; i++) {
         lk_shape_print(&scheduled->shapes.x[i], shape, sizeof shape);
         used += snprintf(key + used, (size_t)(LK_CHOICE_KEY_BYTES - used), " %s", shape);
@@ -98,7 +101,9 @@ static enum lk_status open(const struct lk_times_config *c, const struct lk_sche
     struct lk_op_setup like;
     lk_schedule_describe(schedule, i, &like);
     like.device = device;
-    like.tiling = lk_tiling_make(lk_device_info(device), c->batch, c->shards);
+    like.tiling = scheduled->in_planes
+                      ? lk_tiling_make_planes(lk_device_info(device), c->batch, c->shards)
+                      : lk_tiling_make(lk_device_info(device), c->batch, c->shards);
     like.real = LK_F32;
     like.stores_half = c->stores_half;
     like.training = true;
@@ -166,6 +171,25 @@ static enum lk_status measure_all(const struct lk_times_config *c,
     return status;
 }
 
+/* As lk_replica_trains_planes() has it. */
+static bool takes_planes(const struct lk_times_config *c, const struct lk_schedule *schedule)
+{
+    return c->few_samples && !c->stores_half && lk_devices_take_planes(&c->device, 1) &&
+           lk_devices_take_planes(c->beside, c->beside_count) &&
+           lk_schedule_trains_planes(schedule);
+}
+
+static enum lk_status turn_planes(const struct lk_times_config *c, struct lk_schedule *schedule)
+{
+    const struct lk_tiling planes =
+        lk_tiling_make_planes(lk_device_info(c->device), c->batch, c->shards);
+    lk_schedule_turn_planes(schedule);
+    for (int i = 0; i < schedule->op_count; i++)
+        if (schedule->ops[i].in_planes)
+            LK_TRY(lk_scheduled_op_map_planes(&schedule->ops[i], &planes));
+    return LK_OK;
+}
+
 enum lk_status lk_times_measure(const struct lk_times_config *config, struct lk_op_times *times)
 {
     struct lk_schedule schedule = {0};
@@ -173,6 +197,8 @@ enum lk_status lk_times_measure(const struct lk_times_config *config, struct lk_
     enum lk_status status;
     LK_TRY_OUT(
         lk_schedule_make((const struct lk_node *[]){config->loss, NULL}, true, &schedule));
+    if (takes_planes(config, &schedule))
+        LK_TRY_OUT(turn_planes(config, &schedule));
     ms = calloc((size_t)schedule.op_count + 1, sizeof *ms);
     LK_TRY_OUT(ms ? measure_all(config, &schedule, ms)
                   : lk_fail_memory("times of operations", sizeof *ms));

@@ -14,6 +14,7 @@ struct lk_times_config {
     bool stores_half; /* as lk_op_setup */
     int64_t batch;    /* samples of a micro-batch */
     int shards;       /* of it */
+    bool few_samples; /* as lk_replica_config: plane tiles where all devices can */
     struct lk_choices *choices;
     struct lk_choices *known; /* gets the times, by a key that names the device; those that it
                                * has are not measured again */
@@ -21,7 +22,8 @@ struct lk_times_config {
 };
 
 /* Milliseconds that operation i of the loss's schedule for training takes for a micro-batch,
- * forward and backward; 0: it could not be measured alone, as operations on whole numbers. */
+ * forward and backward; 0: it could not be measured alone, as operations on whole numbers, or
+ * turns images into other tiles. In plane tiles the schedule is that of a replica. */
 struct lk_op_times {
     double *ms;
     int count;

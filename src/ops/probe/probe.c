@@ -93,10 +93,14 @@ static enum lk_status make(struct lk_probe *probe, size_t bytes, struct lk_buffe
     return LK_OK;
 }
 
+/* For an operation that knows no planes, an image in plane tiles is [c, vectors, 1], of which
+ * each sample has all lanes: as a tile of a batch. */
 static size_t tiled(const struct lk_probe *probe, const struct lk_shape *shape,
                     enum lk_dtype dtype)
 {
-    return lk_tiled_bytes(&probe->setup.tiling, shape, dtype);
+    struct lk_tiling tiling = probe->setup.tiling;
+    tiling.planes &= probe->op->planes != LK_PLANES_OWN;
+    return lk_tiled_bytes(&tiling, shape, dtype);
 }
 
 static enum lk_status make_shared(struct lk_probe *probe, bool backward, struct lk_op_run *run)

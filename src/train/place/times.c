@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "graph/crossing/checked_copy.h"
-#include "graph/planes.h"
 #include "model/place/place.h"
 #include "train/tuning/tuning.h"
 #include <math.h>
@@ -40,21 +39,11 @@ static enum lk_status measure(struct trial *t)
                                       .loss = t->request->loss,
                                       .batch = t->config.batch,
                                       .shards = t->config.shards,
-                                      .stores_half = t->config.stores_half};
+                                      .stores_half = t->config.stores_half,
+                                      .few_samples = t->config.few_samples};
     free(t->times.ms);
     t->times = (struct lk_op_times){NULL, 0};
     return lk_tuning_times(&run, t->until - lk_seconds(), t->request->choices, &t->times);
-}
-
-/* Of operations in plane tiles nothing can be measured. */
-static enum lk_status refuse_planes(const struct trial *t)
-{
-    const struct lk_place_request *r = t->request;
-    bool has_planes = false;
-    if (t->config.few_samples && lk_devices_take_planes(r->devices, r->places))
-        LK_TRY(lk_planes_are_trained(r->loss, &has_planes));
-    return has_planes ? lk_fail(LK_E_UNSUPPORTED, "few samples of a shard lie in plane tiles")
-                      : LK_OK;
 }
 
 /* Divides the model by what operations take on micro-batches of so many shards, and estimates
@@ -64,7 +53,6 @@ static enum lk_status try_shards(struct trial *t, int shards, struct lk_place_fo
     const struct lk_place_request *r = t->request;
     *found = (struct lk_place_found){.shards = shards};
     LK_TRY(r->plan(r->context, shards, &t->in_flight, &t->config));
-    LK_TRY(refuse_planes(t));
     LK_TRY(measure(t));
     const int of_group = t->config.micro_batches / r->groups;
     found->micro_batches = of_group > 1 ? of_group : 1;

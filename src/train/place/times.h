@@ -29,8 +29,8 @@ struct lk_place_found {
 
 /* Measures operations, divides the model by what they take, and finds how many shards the
  * devices should compute at a time. found->estimate.step_ms 0: the seconds were too few, or
- * there is no room, or few samples lie in plane tiles; then the model has no places. Waits.
- * fails: LK_E_DEVICE, LK_E_MEMORY; as lk_model_place() */
+ * there is no room; then the model has no places. Waits. fails: LK_E_DEVICE, LK_E_MEMORY; as
+ * lk_model_place() */
 LK_MUST_CHECK enum lk_status lk_place_by_times(const struct lk_place_request *request,
                                                struct lk_place_found *found);
 

@@ -165,6 +165,7 @@ enum lk_status lk_tuning_times(const struct lk_tuning_run *run, double seconds,
                                            .stores_half = run->stores_half,
                                            .batch = run->batch,
                                            .shards = run->shards,
+                                           .few_samples = run->few_samples,
                                            .choices = copy,
                                            .known = known,
                                            .seconds = seconds};

@@ -35,6 +35,7 @@ struct lk_tuning_run {
     int64_t batch;
     int shards;
     bool stores_half;
+    bool few_samples; /* as lk_times_config */
 };
 
 /* Measures for `seconds`, and adds to `blockings` and the cache. fails: LK_E_DEVICE */
