@@ -6,8 +6,14 @@
 #include "products/kernel/finish.h"
 #include <stdio.h>
 
+/* Of the kernel: Winograd tiles that are transformed together, the register block. */
+struct block {
+    int each, rows, columns;
+};
+
 struct winograd {
     struct lk_winograd_geometry g;
+    struct block block;
     bool stream;            /* outputs are written past the caches */
     bool finishes;          /* more than a relu or a pool comes behind the sums */
     int64_t squares, chunk; /* Winograd tiles: of a plane; of the kernel's chunks */
@@ -17,11 +23,7 @@ struct winograd {
     struct lk_kernel *pack, *convolve;
 };
 
-enum {
-    ROWS = 4,                /* of the register block */
-    EACH = 4,                /* Winograd tiles that are transformed together */
-    CACHED_BYTES = 12 << 20, /* larger outputs do not stay in the caches */
-};
+enum { CACHED_BYTES = 12 << 20 /* larger outputs do not stay in the caches */ };
 
 static void transpose(struct lk_winograd_geometry *g, const struct lk_product_shape *s)
 {
@@ -35,10 +37,31 @@ static void transpose(struct lk_winograd_geometry *g, const struct lk_product_sh
         g->pad[i] = s->axis[i].pad;
 }
 
+/* Four tiles together, unless there are so few that fewer of others' places stay empty: of
+ * vectors of 64 bytes 3 x 8, 2 x 8 or 1 x 16 sums fill as many registers. Rows are no more than
+ * a vector of packed weights holds. Changes no bit. */
+static struct block choose_block(const struct lk_product_setup *setup, int64_t tiles)
+{
+    static const double CLEARLY_FEWER = 0.9;
+    const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
+    const bool is_wide = bytes == 64;
+    struct block block = {4, 4, is_wide ? 4 : 2};
+    int64_t places = lk_divide_up(tiles, block.each) * block.each;
+    for (int each = 3; each > 0; each--) {
+        const int64_t needed = lk_divide_up(tiles, each) * each;
+        if ((double)needed > CLEARLY_FEWER * (double)places || (each == 3 && !is_wide))
+            continue;
+        const int rows = is_wide ? (each > 1 ? 8 : 16) : (each > 1 ? 4 : 8);
+        block = (struct block){each, (int)lk_least(rows, setup->tiling.vector), each};
+        places = needed;
+    }
+    return block;
+}
+
 /* How many parts all work can be cut into. */
 static int64_t count_parts(const struct winograd *w, int64_t tiles)
 {
-    return lk_divide_up(tiles * w->squares, w->chunk) * lk_divide_up(w->g.outs, ROWS);
+    return lk_divide_up(tiles * w->squares, w->chunk) * lk_divide_up(w->g.outs, w->block.rows);
 }
 
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
@@ -52,14 +75,14 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     const struct lk_tiling *t = &setup->tiling;
     lk_winograd_describe(job, tile, &w->g);
     transpose(&w->g, job->shape);
-    const size_t bytes = (size_t)t->vector * lk_dtype_bytes(setup->real);
-    const int columns = bytes == 64 ? 4 : 2; /* of the register block; it has ROWS rows */
     w->squares = lk_winograd_squares(w->g.transposed ? w->g.in : w->g.out, tile);
-    for (w->chunk = EACH; w->g.transposed && w->chunk % w->squares != 0;)
-        w->chunk += EACH;
+    w->block = choose_block(setup, t->tiles * w->squares);
+    const struct block *b = &w->block;
+    for (w->chunk = b->each; w->g.transposed && w->chunk % w->squares != 0;)
+        w->chunk += b->each;
     w->groups =
         lk_least(lk_device_info(setup->device)->compute_units, count_parts(w, t->tiles));
-    const int64_t outs = lk_divide_up(w->g.outs, ROWS) * ROWS;
+    const int64_t outs = lk_divide_up(w->g.outs, b->rows) * b->rows;
     const int64_t weights = (positions * outs * w->g.ins + 15) / 16 * 16;
     w->keeps = job->weights_stay;
     w->weights_first = w->keeps ? job->packed_first : job->first;
@@ -68,12 +91,12 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     const int64_t overlaps = w->g.transposed ? w->g.outs * w->g.out[0] * w->g.out[1] : 0;
     job->count =
         w->scratch_first - job->first +
-        w->groups * (positions * (EACH * (w->g.ins + outs) + 8) + overlaps) * t->vector;
+        w->groups * (positions * (b->each * (w->g.ins + outs) + 8) + overlaps) * t->vector;
     const double y = (double)(t->tiles * t->lanes) *
                      (double)(w->g.outs * w->g.out[0] * w->g.out[1]) *
                      (double)lk_dtype_bytes(lk_product_stored(setup));
     w->stream = y > CACHED_BYTES;
-    snprintf(text, sizeof text, "-DTILE=%d -DROWS=%d", (int)tile, ROWS);
+    snprintf(text, sizeof text, "-DTILE=%d -DROWS=%d", (int)tile, b->rows);
     LK_TRY(lk_product_kernel(setup, "products/winograd/pack", "conv2d_winograd_pack", text,
                              &w->pack));
     w->finishes = w->g.forward && lk_has_finish(job->shape);
@@ -82,8 +105,8 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     snprintf(text, sizeof text,
              "-DTILE=%d -DEACH=%d -DROWS=%d -DCOLUMNS=%d -DPOOL=%d -DSOURCE=%d -DTRANSPOSED=%d "
              "%s%s",
-             (int)tile, EACH, ROWS, columns, w->g.pool, w->g.source, w->g.transposed, end,
-             w->g.is_gated ? "-DGATED=1" : "");
+             (int)tile, b->each, b->rows, b->columns, w->g.pool, w->g.source, w->g.transposed,
+             end, w->g.is_gated ? "-DGATED=1" : "");
     return lk_product_kernel(setup, "products/winograd/fused", "conv2d_winograd", text,
                              &w->convolve);
 }
@@ -91,7 +114,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
 static enum lk_status enqueue_pack(const struct lk_product_setup *setup,
                                    const struct winograd *w, const struct lk_product_run *run)
 {
-    const struct lk_grid grid = {{lk_divide_up(w->g.outs, ROWS), 1, 1},
+    const struct lk_grid grid = {{lk_divide_up(w->g.outs, w->block.rows), 1, 1},
                                  lk_product_items(setup)};
     const struct lk_winograd_from from = lk_winograd_from(&w->g);
     if (w->keeps && !run->weights_are_new)
