@@ -102,13 +102,14 @@ static enum lk_status fill(struct lk_buffer *buffer, uint8_t byte, size_t bytes)
         const cl_int failed =
             lk_pocl_enqueue_fill(device->queue, device->transfer, buffer->mem, byte, bytes);
         lk_device_block_if_abandoned(device);
-        return failed == CL_SUCCESS ? LK_OK : lk_opencl_fail(failed, "clEnqueueFillBuffer");
+        return failed == CL_SUCCESS ? LK_OK
+                                    : lk_device_fail(device, failed, "clEnqueueFillBuffer");
     }
     const cl_int error = clEnqueueFillBuffer(device->queue, buffer->mem, &byte, sizeof byte, 0,
                                              bytes, 0, NULL, place);
     lk_device_block_if_abandoned(device);
     lk_trace_add(device, device->queue, "fill", bytes, event);
-    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueFillBuffer");
+    return error == CL_SUCCESS ? LK_OK : lk_device_fail(device, error, "clEnqueueFillBuffer");
 }
 
 enum lk_status lk_buffer_create_zeros(struct lk_device *device, size_t bytes,
@@ -201,7 +202,7 @@ enum lk_status lk_buffer_write(struct lk_buffer *buffer, size_t offset, size_t b
                              lk_trace_place(device, &event));
     lk_device_block_if_abandoned(device);
     lk_trace_add(device, device->queue, "write", bytes, event);
-    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueWriteBuffer");
+    return error == CL_SUCCESS ? LK_OK : lk_device_fail(device, error, "clEnqueueWriteBuffer");
 }
 
 enum lk_status lk_buffer_read(const struct lk_buffer *buffer, size_t offset, size_t bytes,
@@ -217,7 +218,7 @@ enum lk_status lk_buffer_read(const struct lk_buffer *buffer, size_t offset, siz
                                              to, 0, NULL, lk_trace_place(device, &event));
     lk_device_block_if_abandoned(device);
     lk_trace_add(device, device->queue, "read", bytes, event);
-    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueReadBuffer");
+    return error == CL_SUCCESS ? LK_OK : lk_device_fail(device, error, "clEnqueueReadBuffer");
 }
 
 enum { BLOCK_READ_BACK = 1 << 20 };
@@ -281,5 +282,5 @@ enum lk_status lk_buffer_enqueue_copy(const struct lk_buffer *from, struct lk_bu
                                              NULL, lk_trace_place(device, &event));
     lk_device_block_if_abandoned(device);
     lk_trace_add(device, device->queue, "copy", bytes, event);
-    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueCopyBuffer");
+    return error == CL_SUCCESS ? LK_OK : lk_device_fail(device, error, "clEnqueueCopyBuffer");
 }

@@ -57,6 +57,19 @@ cl_int lk_device_mark(struct lk_device *device, cl_event *event)
     return error == CL_SUCCESS ? clFlush(device->queue) : error;
 }
 
+enum lk_status lk_device_fail(struct lk_device *device, cl_int error, const char *what)
+{
+    const enum lk_status status = lk_opencl_fail(error, what);
+    if (status == LK_E_DEVICE)
+        atomic_store(&device->has_failed, true);
+    return status;
+}
+
+bool lk_device_has_failed(const struct lk_device *device)
+{
+    return atomic_load(&device->has_failed);
+}
+
 enum lk_status lk_device_finish(struct lk_device *device)
 {
     const cl_command_queue queues[] = {device->queue, device->transfer, device->upload};
@@ -68,5 +81,5 @@ enum lk_status lk_device_finish(struct lk_device *device)
         error = error == CL_SUCCESS ? found : error;
     }
     lk_device_block_if_abandoned(device);
-    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clFinish");
+    return error == CL_SUCCESS ? LK_OK : lk_device_fail(device, error, "clFinish");
 }

@@ -9,13 +9,14 @@
 struct lk_buffer;
 struct lk_kernel;
 
-/* Gives up a device that hangs: a thread that is inside a call on it, or calls it later, never
- * returns. So a thread that wakes up late cannot touch what the others have changed or freed
- * meanwhile. Any thread. */
+/* Gives up a device that hangs: a thread that calls it, now or later, never returns, and so
+ * cannot touch what others have changed or freed meanwhile. Any thread. */
 void lk_device_abandon(struct lk_device *device);
 
-/* A number that products/gpu/units.h keeps with the device: which matrix units it can use; -1:
- * not tried yet. */
+/* Whether a command of it failed for another reason than memory. Any thread. */
+bool lk_device_has_failed(const struct lk_device *device);
+
+/* Kept for products/gpu/units.h: which matrix units it can use; -1: not tried yet. */
 int *lk_device_matrix(struct lk_device *device);
 
 /* --- memory ---------------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ struct lk_device {
     struct lk_trace *trace;       /* NULL: lk_trace_begin() was not called */
     _Atomic int64_t traced_step; /* the step of commands enqueued now; 0: they are not traced */
     atomic_bool is_abandoned;    /* see lk_device_abandon() */
+    atomic_bool has_failed;      /* see lk_device_has_failed() */
     char log_folder[512];
     char options[256]; /* build options of every program */
     char shuffle[96];  /* one more: see device/subgroups.h */
@@ -58,6 +59,9 @@ const char *lk_opencl_name(cl_int error);
 /* lk_fail() with the error's name and `what`, the call that failed: LK_E_DEVICE_MEMORY where
  * memory ran out, LK_E_BUILD for builds, else LK_E_DEVICE. */
 enum lk_status lk_opencl_fail(cl_int error, const char *what);
+
+/* The same of a call that a working device would not have failed: the device remembers it. */
+enum lk_status lk_device_fail(struct lk_device *device, cl_int error, const char *what);
 
 /* Waits for the event; returns the command's own error where it ended with one. */
 cl_int lk_opencl_wait(cl_event event);

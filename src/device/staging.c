@@ -60,13 +60,13 @@ static enum lk_status sent(struct lk_staging *staging, cl_command_queue queue, c
                            cl_event event, const char *what)
 {
     if (error != CL_SUCCESS)
-        return lk_opencl_fail(error, what);
+        return lk_device_fail(staging->device, error, what);
     if (staging->event)
         clReleaseEvent(staging->event);
     staging->event = event;
     error = clFlush(queue);
     lk_device_block_if_abandoned(staging->device);
-    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clFlush");
+    return error == CL_SUCCESS ? LK_OK : lk_device_fail(staging->device, error, "clFlush");
 }
 
 enum lk_status lk_staging_enqueue_write(struct lk_staging *staging, struct lk_buffer *to,
@@ -120,7 +120,9 @@ enum lk_status lk_staging_enqueue_barrier(struct lk_staging *staging)
         return LK_OK;
     const cl_int error =
         clEnqueueBarrierWithWaitList(staging->device->queue, 1, &staging->event, NULL);
-    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueBarrierWithWaitList");
+    return error == CL_SUCCESS
+               ? LK_OK
+               : lk_device_fail(staging->device, error, "clEnqueueBarrierWithWaitList");
 }
 
 enum lk_status lk_staging_wait(struct lk_staging *staging)
@@ -131,5 +133,6 @@ enum lk_status lk_staging_wait(struct lk_staging *staging)
     lk_device_block_if_abandoned(staging->device);
     clReleaseEvent(staging->event);
     staging->event = NULL;
-    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clWaitForEvents");
+    return error == CL_SUCCESS ? LK_OK
+                               : lk_device_fail(staging->device, error, "clWaitForEvents");
 }

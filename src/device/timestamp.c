@@ -35,7 +35,7 @@ enum lk_status lk_timestamp_enqueue(struct lk_timestamp *mark)
     const cl_int error = clEnqueueMarkerWithWaitList(mark->device->queue, 0, NULL, &event);
     lk_device_block_if_abandoned(mark->device);
     if (error != CL_SUCCESS)
-        return lk_opencl_fail(error, "clEnqueueMarkerWithWaitList");
+        return lk_device_fail(mark->device, error, "clEnqueueMarkerWithWaitList");
     if (mark->event)
         clReleaseEvent(mark->event);
     mark->event = event;

@@ -93,7 +93,8 @@ static enum lk_status check_given(const struct lk_transfer_buffer *transfer)
                                          sizeof state, &state, NULL)
                         : CL_SUCCESS;
     if (error != CL_SUCCESS || state < 0)
-        return lk_opencl_fail(error != CL_SUCCESS ? error : state, "handing memory over");
+        return lk_device_fail(transfer->device, error != CL_SUCCESS ? error : state,
+                              "handing memory over");
     return LK_OK;
 }
 
@@ -168,12 +169,12 @@ enum lk_status lk_transfer_buffer_enqueue_to_host(struct lk_transfer_buffer *tra
     if (error != CL_SUCCESS) {
         if (after)
             clReleaseEvent(after);
-        return lk_opencl_fail(error, "clEnqueueMarkerWithWaitList");
+        return lk_device_fail(transfer->device, error, "clEnqueueMarkerWithWaitList");
     }
     error = take(transfer, bytes, after);
     clReleaseEvent(after);
     if (error != CL_SUCCESS)
-        return lk_opencl_fail(error,
+        return lk_device_fail(transfer->device, error,
                               transfer->copy ? "clEnqueueReadBuffer" : "clEnqueueMapBuffer");
     transfer->host_has_it = true;
     return LK_OK;
@@ -198,7 +199,7 @@ enum lk_status lk_transfer_buffer_wait(struct lk_transfer_buffer *transfer, void
         const cl_int error = lk_opencl_wait(transfer->event);
         lk_device_block_if_abandoned(transfer->device);
         if (error != CL_SUCCESS)
-            return lk_opencl_fail(error, "clWaitForEvents");
+            return lk_device_fail(transfer->device, error, "clWaitForEvents");
         forget(&transfer->event);
     }
     LK_TRY(check_given(transfer));
@@ -243,7 +244,7 @@ enum lk_status lk_transfer_buffer_enqueue_to_device(struct lk_transfer_buffer *t
         error =
             clEnqueueBarrierWithWaitList(transfer->device->queue, 1, &transfer->given, NULL);
     if (error != CL_SUCCESS)
-        return lk_opencl_fail(error, "handing memory to the device");
+        return lk_device_fail(transfer->device, error, "handing memory to the device");
     forget(&transfer->event);
     transfer->host_has_it = false;
     return LK_OK;

@@ -44,6 +44,22 @@ class Groups(ProgramTest):
         return [(event['event'], event.get('step'), event['loss'])
                 for event in self.events('run') if event['event'] in ('step', 'eval')]
 
+    def test_error(self):
+        """A device that answers with an error, and works again for whoever opens it anew, is
+        left out: the model is placed on the others."""
+        self.train('--device', '0', '--place', 'off')
+        undisturbed = self.sha256('run')
+        for devices, device, left in (('0*2', 0, '0'), ('0*3', 1, '0*2'),
+                                      ('0/2.0,0/2.1', 1, '0/2.0')):
+            for sticky in '', ',sticky=1':
+                with self.subTest(devices, sticky=sticky):
+                    fault = ('kind=error,code=-5,call=clEnqueueNDRangeKernel,nth=100,'
+                             f'device={device}{sticky}')
+                    self.train('--device', devices, '--place', 'auto', fault=fault)
+                    self.assertTrue(self.struck)
+                    self.assertIn(f'placed anew on what is left: --device {left}\n', self.said)
+                    self.assertEqual(self.sha256('run'), undisturbed)
+
     def test_once(self):
         """Losses and validation are those of an undisturbed run, wherever the fault strikes."""
         figures = self.train('--device', '0', '--place', 'off')

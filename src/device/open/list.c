@@ -219,7 +219,7 @@ enum lk_status lk_device_list_left(const char *spec, const bool *is_lost, char *
     }
     for (int i = 0; i < list.count; i++) {
         int copies = 0;
-        for (int j = i; j < list.count; j++)
+        for (int j = i; is_there[i] && j < list.count; j++)
             if (is_there[j] && list.entries[j].index == list.entries[i].index &&
                 list.entries[j].subs == 1 && list.entries[i].subs == 1) {
                 copies++;

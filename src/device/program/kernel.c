@@ -136,5 +136,5 @@ enum lk_status lk_kernel_enqueue(struct lk_kernel *kernel, struct lk_grid grid,
         return LK_OK;
     char what[160];
     snprintf(what, sizeof what, "kernel '%s' in groups of %d", kernel->name, grid.items);
-    return lk_opencl_fail(error, what);
+    return lk_device_fail(device, error, what);
 }

@@ -67,9 +67,10 @@ int lk_team_resting(const struct lk_team *team)
 
 enum lk_status lk_team_none_left(const struct lk_team *team)
 {
+    const char *what = team->workers[0]->places > 1 ? "group" : "device";
     for (int i = 0; i < team->count; i++)
         if (team->workers[i]->report.text[0])
-            return lk_fail(LK_E_DEVICE, "no device is left: device %d: %s", i,
+            return lk_fail(LK_E_DEVICE, "no %s is left: %s %d: %s", what, what, i,
                            team->workers[i]->report.text);
-    return lk_fail(LK_E_DEVICE, "no device is left: they do not answer");
+    return lk_fail(LK_E_DEVICE, "no %s is left: they do not answer", what);
 }

@@ -153,7 +153,8 @@ enum lk_status lk_place_share(struct lk_world *world, struct lk_model *model)
     return lk_world_size(world) > 1 ? take_from_first(world, model->graph) : LK_OK;
 }
 
-/* What fails is a group; which of its devices, these tell when they are tried. */
+/* What fails is a group; which of its devices, these tell by commands that failed, or when they
+ * are tried. */
 bool lk_place_find_left(const struct lk_team *team, const char *devices, char *left,
                         size_t bytes, const char **words)
 {
@@ -167,6 +168,9 @@ bool lk_place_find_left(const struct lk_team *team, const char *devices, char *l
         const struct lk_worker *worker = lk_team_worker(team, i);
         if (worker->trouble.fails_at > 0 && worker->trouble.place >= 0)
             is_lost[i * places + worker->trouble.place] = true;
+        for (int p = 0; p < places; p++)
+            is_lost[i * places + p] |=
+                worker->group[p] && lk_device_has_failed(worker->group[p]);
         if (worker->delivery.has_crossed_wrong) /* it works, but hands over what is wrong */
             is_lost[i * places + worker->delivery.wrong_at] = true;
     }
