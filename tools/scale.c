@@ -318,8 +318,7 @@ static void more(void)
         "compute their shards, each bucket of gradients travels to the host as soon as it is\n"
         "ready, is added up and, between hosts, reduced and gathered; then all sums go back\n"
         "and every device updates. The bottleneck is what most of the step's time goes to.\n"
-        "With --data the host reads samples meanwhile; a CPU that trains has its cores for\n"
-        "both.\n"
+        "With --data the host reads samples meanwhile, with the cores that train on a CPU.\n"
         "Of a range of more than %d numbers the powers of two are shown, and both ends.\n"
         "'--device 0/2' measures one half of device 0.\n",
         EACH_UP_TO);

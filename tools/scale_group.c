@@ -18,15 +18,18 @@ static void print(const struct lk_scale_group_options *o, const struct lk_scale_
                                                   {"compute ms", 1, .width = 10},
                                                   {"crossing ms", 1, .width = 11, .rank = 1},
                                                   {"idle ms", 1, .width = 9},
-                                                  {"reading ms", 1, .width = 10, .rank = 3},
                                                   {"busy", 1, .width = 6, .rank = 2}};
     struct table table;
     print_lines("%s, divided among %d devices, the first of which was measured: %s\n", o->model,
                 g->place_count, lk_device_info(o->devices[0])->name);
-    print_lines("a batch of %" PRId64 " in %d micro-batch%s of %d shard%s: %.2f ms a step, "
-                "%.2f times as fast as one device alone (%.2f ms)\n",
+    print_lines("a batch of %" PRId64 " in %d micro-batch%s of %d shard%s: %.2f ms a step\n",
                 o->batch, g->micro_batches, g->micro_batches == 1 ? "" : "es", g->at_once,
-                g->at_once == 1 ? "" : "s", g->step_ms, g->alone_ms / g->step_ms, g->alone_ms);
+                g->at_once == 1 ? "" : "s", g->step_ms);
+    if (g->alone_ms > 0)
+        print_lines("%.2f times as fast as one device alone, which takes %.2f ms\n",
+                    g->alone_ms / g->step_ms, g->alone_ms);
+    else
+        print_lines("one device alone has no room for all of it\n");
     if (g->reading_ms > 0)
         print_lines("reading a batch: %.2f ms of a core, by which the step is %.2f ms longer\n",
                     g->reading_ms, g->places[0].reading_ms);
@@ -38,7 +41,6 @@ static void print(const struct lk_scale_group_options *o, const struct lk_scale_
         table_cell(&table, "%.2f", place->compute_ms);
         table_cell(&table, "%.2f", place->crossing_ms);
         table_cell(&table, "%.2f", place->idle_ms);
-        table_cell(&table, "%.2f", place->reading_ms);
         table_cell(&table, "%.0f %%",
                    100 * (place->compute_ms + place->crossing_ms) / g->step_ms);
     }

@@ -34,8 +34,8 @@ struct lk_scale_group_place {
 
 struct lk_scale_group {
     int shards, at_once, micro_batches; /* of a batch; of a micro-batch */
-    double step_ms, alone_ms; /* alone_ms: what one device takes, batch by batch as a whole */
-    double reading_ms;        /* time of a core for reading a batch; 0: none is read */
+    double step_ms, alone_ms;           /* alone_ms: of one device; 0: it has no room for all */
+    double reading_ms; /* time of a core for reading a batch; 0: none is read */
     struct lk_scale_group_place places[LK_MOST_PLACES];
     int place_count;
 };

@@ -1,4 +1,5 @@
 /* Work on several threads whose results are taken in order, on the caller's thread. */
+#define _GNU_SOURCE /* sched_getaffinity() */
 #include "base/parallel.h"
 
 #include "base/fail.h"
@@ -125,7 +126,12 @@ enum lk_status lk_parallel_run(const struct lk_parallel *crew)
 
 int lk_parallel_cores(int most)
 {
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+#ifdef CPU_COUNT
+    cpu_set_t ours;
+    if (sched_getaffinity(getpid(), sizeof ours, &ours) == 0)
+        cores = CPU_COUNT(&ours);
+#endif
     return cores < 1 ? 1 : cores > most ? most : (int)cores;
 }
 

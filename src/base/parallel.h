@@ -22,10 +22,10 @@ struct lk_parallel {
  * stop */
 LK_MUST_CHECK enum lk_status lk_parallel_run(const struct lk_parallel *crew);
 
-/* The machine's cores: 1 to `most`. */
+/* The cores of the machine that this process may use (taskset): 1 to `most`. */
 int lk_parallel_cores(int most);
 
-/* As many threads as this machine has cores; wanted > 0: that many. */
+/* As many threads as it has such cores; wanted > 0: that many. */
 int lk_parallel_threads(int wanted);
 
 /* Lets other threads go before the calling one, where the system can tell threads apart.

@@ -256,6 +256,7 @@ loss: {kind: cross_entropy, size: huber}
         """Where no group is left the model is placed on those devices that are."""
         one = self.bits('one', '--steps', '20', '--device', '0', '--place', 'off')
         for run, devices, fails, left in (('two', '0/2.0,0/2.1', '0.1:7', '0/2.0'),
+                                          ('first', '0*3', '0.0:7', '0*2'),
                                           ('three', '0*3', '0.2:7', '0*2')):
             self.assertEqual(self.bits(run, '--steps', '20', '--device', devices, '--place',
                                        'auto', LOCKSTEP_FAIL=fails), one, run)
@@ -263,7 +264,7 @@ loss: {kind: cross_entropy, size: huber}
         failed = self.run_program('train', 'net.yaml', *self.OPTIONS, '--run', 'no', '--steps',
                                   '20', '--device', '0*2', status=4,
                                   environment={'LOCKSTEP_FAIL': '0:7'})
-        self.assertIn('no device is left', failed.stderr)
+        self.assertIn('no group is left: group 0: ', failed.stderr)
         self.assertEqual(self.bits('no', '--steps', '20', '--device', '0*2', '--fresh'), one)
 
     def test_async(self):
@@ -318,6 +319,9 @@ loss: {kind: cross_entropy, size: huber}
                      '--devices', '1,2')
         self.refused(2, 'a group of 1 device', 'scale', 'net.yaml', '--place', 'auto',
                      '--device', '0', '--batch-size', '96')
+        self.refused(2, 'wait for each other', 'scale', 'net.yaml', '--place',
+                     'front=0,back=1,wide=0', '--device', '0*2')
+        self.refused(2, '--data names no data', 'scale', 'net.yaml', '--data', '')
 
     def test_scale_of_few_samples(self):
         """Where images lie in plane tiles, so that others stand between them."""
@@ -348,6 +352,21 @@ loss: {kind: cross_entropy, size: huber}
         self.assertGreater(said['reading_ms_per_sample'], 0)
         self.assertGreaterEqual(said['rows'][0]['ms']['reading samples'], 0)
         self.refused(3, "'nowhere'", *group, '--data', 'idx:nowhere')
+
+    def test_scale_of_texts(self):
+        """Operations that take lengths are measured with all steps: else all estimates would be
+        scaled by the small rest."""
+        self.put('net.yaml', 'input: {tokens: {shape: [24], type: int32, length: true}}\n'
+                 'vocabulary: 100\nclasses: 2\nlayers:\n'
+                 '  - embedding: {vocabulary: 100, units: 16}\n'
+                 '  - lstm: {units: 64, return_sequences: true}\n  - lstm: {units: 64}\n'
+                 '  - dense: {units: 2}\n  - softmax\n')
+        self.run_program('scale', 'net.yaml', '--place', 'auto', '--device', '0*2',
+                         '--batch-size', '64', '--shards', '4', '--json', 'scale.json')
+        with open(self.path('scale.json')) as file:
+            said = json.load(file)
+        self.assertLess(said['step_ms'], 20 * said['alone_ms'])
+        self.assertGreater(20 * said['step_ms'], said['alone_ms'])
 
     def test_list(self):
         """Groups of a list, on PoCL made of one device."""

@@ -109,17 +109,23 @@ int train_set_pairs(const struct arguments *arguments, struct lk_settings *setti
 int train_model_settings(const struct arguments *arguments, struct lk_settings **settings)
 {
     const char *data = option_text(arguments, "data");
+    char found[512] = "";
     *settings = NULL;
     if (!option_given(arguments, "set") && !data)
         return DONE;
+    if (data && !*data)
+        return wrong_usage(arguments->command, "--data names no data");
     enum lk_status status = lk_settings_create(settings);
     if (status == LK_OK)
         status = lk_settings_set(*settings, "model", arguments->words[0]);
     const int result = status == LK_OK ? train_set_pairs(arguments, *settings) : failed(status);
-    if (result != DONE || !data)
+    if (result != DONE)
         return result;
-    status = lk_settings_set(*settings, "data", data);
+    if (data)
+        status = lk_settings_set(*settings, "data", data);
     if (status == LK_OK)
+        status = lk_settings_get(*settings, "data", found, sizeof found);
+    if (status == LK_OK && *found)
         status = lk_settings_fit(*settings);
     return status == LK_OK ? DONE : failed(status);
 }

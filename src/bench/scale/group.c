@@ -2,6 +2,7 @@
  * its operations take on the first of them. */
 #include "base/fail.h"
 #include "bench/scale/scale.h"
+#include "graph/place/plan.h"
 #include "mirror/shards.h"
 #include "model/model.h"
 #include "model/place/place.h"
@@ -52,11 +53,6 @@ static enum lk_status open(struct prediction *p)
     return LK_OK;
 }
 
-static bool trains_planes(const struct prediction *p)
-{
-    return lk_model_trains_planes(p->model, p->options->batch, p->group->shards);
-}
-
 static enum lk_status plan(void *context, int shards, int *in_flight,
                            struct lk_replica_config *config)
 {
@@ -64,20 +60,22 @@ static enum lk_status plan(void *context, int shards, int *in_flight,
     const struct lk_scale_group_options *o = p->options;
     *in_flight =
         (int)lk_least(lk_team_in_flight(0, o->device_count), p->group->shards / shards);
-    const struct lk_stepper_config stepper = {.device = o->devices[0],
-                                              .group = o->devices,
-                                              .places = o->device_count,
-                                              .in_flight = *in_flight,
-                                              .loss = p->loss,
-                                              .batch = o->batch,
-                                              .shards = p->group->shards,
-                                              .most_shards = shards,
-                                              .real = LK_F32,
-                                              .seed = 1,
-                                              .optimizer = "adam",
-                                              .choices = p->choices,
-                                              .lists_rows = true,
-                                              .few_samples = trains_planes(p)};
+    const struct lk_stepper_config stepper = {
+        .device = o->devices[0],
+        .group = o->devices,
+        .places = o->device_count,
+        .in_flight = *in_flight,
+        .loss = p->loss,
+        .batch = o->batch,
+        .shards = p->group->shards,
+        .most_shards = shards,
+        .real = LK_F32,
+        .seed = 1,
+        .optimizer = "adam",
+        .choices = p->choices,
+        .lists_rows = true,
+        .loss_scale = lk_scale_loss_scale(o->settings),
+        .few_samples = lk_scale_asks_planes(o->settings, p->model, o->batch, p->group->shards)};
     return lk_stepper_plan(&stepper, config);
 }
 
@@ -92,6 +90,9 @@ static enum lk_status find_usual_shards(const struct prediction *p, int *shards)
     *shards = lk_team_most_of_group(p->group->shards, places, 1, wait);
     LK_TRY(plan((void *)p, *shards, &placing.in_flight, &config));
     const enum lk_status status = lk_model_place(p->model, o->place, places, &placing);
+    struct lk_group_plan plan_of_all; /* refuses by name what cannot be divided so */
+    if (status == LK_OK)
+        LK_TRY(lk_group_plan(&config, o->devices, places, placing.in_flight, &plan_of_all));
     if (status == LK_OK)
         LK_TRY(lk_group_wait(p->model->graph, places, &wait));
     else if (status != LK_E_DEVICE_MEMORY) /* which is said when all ways were tried */
@@ -127,20 +128,26 @@ static enum lk_status find(const struct prediction *p, struct lk_place_found *fo
                          o->model, o->seconds);
 }
 
-/* One device has the batch as a whole. */
+/* A step as one device would take it; 0: it has no room for all of the model. */
 static enum lk_status measure_alone(const struct prediction *p, double *ms)
 {
-    const struct lk_tuning_run run = {.device = p->options->devices[0],
-                                      .loss = p->loss,
-                                      .batch = p->options->batch,
-                                      .shards = p->group->shards,
-                                      .few_samples = trains_planes(p)};
-    struct lk_op_times times = {NULL, 0};
-    LK_TRY(lk_tuning_times(&run, p->options->seconds, p->choices, &times));
-    *ms = 0;
-    for (int i = 0; i < times.count; i++)
-        *ms += times.ms[i];
-    free(times.ms);
+    static const double SECONDS = 0.7;
+    struct lk_scale_subject subject = {.model = p->options->model,
+                                       .settings = p->options->settings,
+                                       .batch = p->options->batch,
+                                       .shards = p->group->shards};
+    const struct lk_scale_links none = {.hosts = 1};
+    struct lk_scale_costs *costs = calloc(1, sizeof *costs);
+    if (!costs)
+        return lk_fail_memory("times of steps", sizeof *costs);
+    lk_scale_want(p->group->shards, 1, subject.wanted);
+    const enum lk_status status =
+        lk_scale_measure(p->options->devices[0], &subject, SECONDS, costs);
+    *ms = status == LK_OK ? 1e3 * lk_scale_simulate(costs, &none, 1).at : 0;
+    free(costs);
+    if (status != LK_E_DEVICE_MEMORY)
+        return status;
+    lk_error_clear();
     return LK_OK;
 }
 
@@ -182,7 +189,8 @@ static void report(const struct prediction *p, const struct lk_place_found *foun
     for (int i = 0; i < g->place_count; i++)
         busy += e->busy_ms[i] * (cores_of(p, i + 1) - cores_of(p, i));
     g->step_ms = read_beside(p, g->place_count, e->step_ms, busy);
-    g->alone_ms = read_beside(p, 1, g->alone_ms, g->alone_ms * cores_of(p, 1));
+    if (g->alone_ms > 0)
+        g->alone_ms = read_beside(p, 1, g->alone_ms, g->alone_ms * cores_of(p, 1));
     for (int i = 0; i < g->place_count; i++) {
         const double crossing = e->crossing_ms[i];
         g->places[i] = (struct lk_scale_group_place){.compute_ms = e->busy_ms[i] - crossing,

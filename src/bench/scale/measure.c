@@ -8,7 +8,7 @@
 #include "model/model.h"
 #include "optim/optimizer.h"
 #include "tensor/elementwise.h"
-#include <lockstep/settings.h>
+#include "train/settings/settings.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +40,22 @@ struct meter {
     times trips;
 };
 
+/* --- what the settings say ---------------------------------------------------------------- */
+
+struct lk_loss_scale lk_scale_loss_scale(const struct lk_settings *settings)
+{
+    return settings ? lk_settings_loss_scale(settings) : (struct lk_loss_scale){0};
+}
+
+bool lk_scale_asks_planes(const struct lk_settings *settings, struct lk_model *model,
+                          int64_t batch, int shards)
+{
+    if (settings && settings->tiles != LK_TRAIN_TILES_AUTO)
+        return settings->tiles == LK_TRAIN_PLANE_TILES;
+    return (!settings || settings->precision == LK_PRECISION_FLOAT) &&
+           lk_model_trains_planes(model, batch, shards);
+}
+
 /* --- making ----------------------------------------------------------------------------- */
 
 static void list_sizes(struct meter *m)
@@ -70,7 +86,9 @@ static enum lk_status create_stepper(struct meter *m)
         .optimizer = "adam",
         .choices = m->choices,
         .lists_rows = true,
-        .few_samples = lk_model_trains_planes(m->model, m->subject->batch, m->subject->shards)};
+        .loss_scale = lk_scale_loss_scale(m->subject->settings),
+        .few_samples = lk_scale_asks_planes(m->subject->settings, m->model, m->subject->batch,
+                                            m->subject->shards)};
     LK_TRY(lk_stepper_create(&config, &m->stepper));
     LK_TRY(lk_stepper_build(m->stepper));
     m->replica = lk_stepper_replica(m->stepper);

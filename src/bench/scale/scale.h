@@ -74,6 +74,13 @@ struct lk_scale_subject {
     bool wanted[LK_MOST_SHARDS + 1]; /* numbers of shards */
 };
 
+/* As training with these settings (NULL: as usual) would have it: whether activations are
+ * halves, images lie in plane tiles. */
+struct lk_model;
+struct lk_loss_scale lk_scale_loss_scale(const struct lk_settings *settings);
+bool lk_scale_asks_planes(const struct lk_settings *settings, struct lk_model *model,
+                          int64_t batch, int shards);
+
 /* Measures costs: medians of at least 3 steps, for about `seconds`, with each wanted number of
  * shards in turns. Does not set add_gbs. Waits. fails: as training does */
 LK_MUST_CHECK enum lk_status lk_scale_measure(struct lk_device *device,

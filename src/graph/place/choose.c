@@ -420,6 +420,15 @@ enum lk_status lk_group_choose(const struct lk_replica_config *config,
 
 /* --- estimating -------------------------------------------------------------------------- */
 
+/* Of tables few rows are. */
+static int64_t count_updated(const struct lk_scheduled_op *op)
+{
+    int64_t count = 0;
+    for (int j = 0; j < op->shapes.params; j++)
+        count += op->shapes.param[j].is_rows ? 0 : lk_shape_count(&op->shapes.param[j].shape);
+    return count;
+}
+
 /* What is added up and updated of gradients goes at the speed of copying, which moves each byte
  * twice: the sums of a micro-batch's shards and of those before; gradient, weights and state
  * arrays, of which all but the first are written too. */
@@ -431,9 +440,8 @@ static void describe_updates(struct choosing *c, const int *places)
         const struct lk_scheduled_op *op = &s->ops[i];
         if (!op->wants_dw || op->shapes.params == 0 || search->ops[i].first_use != i)
             continue;
-        const double each = (double)count_parameters(op) *
-                            (double)lk_dtype_bytes(c->config.real) * flops_per_byte(c) / 2 /
-                            search->speeds[places[i]];
+        const double each = (double)count_updated(op) * (double)lk_dtype_bytes(c->config.real) *
+                            flops_per_byte(c) / 2 / search->speeds[places[i]];
         search->sums[places[i]] += each * (c->config.shards + 2);
         search->update[places[i]] += each * (3 + 2 * c->config.optimizer_arrays);
     }

@@ -17,12 +17,13 @@ enum { ROUNDS = 5, MOST_TURNS = 200 };
 static const double ROUND_SECONDS = 0.004, /* a round lasts at least this long */
     MOST_SECONDS = 0.3;                    /* after which no round begins */
 
-/* Whole numbers stand for something, so drawn ones would measure something else. What turns
- * images has two tilings, of which a probe knows one. */
+/* Whole numbers but lengths stand for something, so that others would measure something else.
+ * What turns images has two tilings, of which a probe knows one. */
 static bool is_measured(const struct lk_scheduled_op *scheduled)
 {
     for (int i = 0; i < scheduled->shapes.inputs; i++)
-        if (scheduled->shapes.x_dtype[i] != LK_F32)
+        if (scheduled->shapes.x_dtype[i] != LK_F32 &&
+            !lk_probe_is_length(scheduled->op, &scheduled->shapes, i))
             return false;
     return scheduled->shapes.inputs > 0 && !scheduled->shapes.is_loss &&
            scheduled->op == scheduled->node->op;

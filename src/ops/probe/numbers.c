@@ -112,6 +112,31 @@ out:
     return status;
 }
 
+bool lk_probe_is_length(const struct lk_op *op, const struct lk_op_shapes *shapes, int i)
+{
+    return op->takes_length && i > 0 && i == shapes->inputs - 1 &&
+           shapes->x_dtype[i] == LK_I32 && shapes->x[i].rank == 0;
+}
+
+static enum lk_status fill_input(const struct lk_probe *probe, int i)
+{
+    const struct lk_op_setup *s = &probe->setup;
+    const struct lk_buffer *x = probe->runs[0].x[i];
+    if (s->shapes.x_dtype[i] == LK_F32)
+        return fill(x, lk_op_stored(s), s->asks_gate[i]);
+    const int32_t steps =
+        lk_probe_is_length(probe->op, &s->shapes, i) ? (int32_t)s->shapes.x[0].dim[0] : 0;
+    const size_t bytes = lk_buffer_bytes(x);
+    int32_t *numbers = malloc(bytes);
+    if (!numbers)
+        return lk_fail_memory("whole numbers", bytes);
+    for (size_t n = 0; n < bytes / sizeof *numbers; n++)
+        numbers[n] = steps;
+    const enum lk_status status = lk_buffer_write((struct lk_buffer *)x, 0, bytes, numbers);
+    free(numbers);
+    return status;
+}
+
 static enum lk_status copy(const struct lk_buffer *from, const struct lk_buffer *to)
 {
     return lk_buffer_enqueue_copy(from, (struct lk_buffer *)to, lk_buffer_bytes(from));
@@ -124,7 +149,7 @@ enum lk_status lk_probe_fill(struct lk_probe *probe)
     for (int j = 0; j < probe->setup.shapes.params; j++)
         LK_TRY(fill(first->w[j], LK_F32, false));
     for (int i = 0; i < probe->setup.shapes.inputs; i++)
-        LK_TRY(fill(first->x[i], stored, probe->setup.asks_gate[i]));
+        LK_TRY(fill_input(probe, i));
     LK_TRY(fill(first->dy, stored, false));
     LK_TRY(lk_probe_forward(probe, 0));
     if (probe->setup.dy_is_gated && first->dy)

@@ -51,7 +51,11 @@ void lk_probe_close(struct lk_probe *probe);
 /* Fills a buffer of floats with numbers in (-1, 1), none 0. Waits. */
 LK_MUST_CHECK enum lk_status lk_buffer_fill_random(struct lk_buffer *buffer);
 
-/* Fills inputs, weights and dy of all copies with such numbers (0 where a gated gradient is 0)
+/* Whether input i is the length of the sequence that comes first. */
+bool lk_probe_is_length(const struct lk_op *op, const struct lk_op_shapes *shapes, int i);
+
+/* Fills inputs, weights and dy of all copies with such numbers (0 where a gated gradient is 0),
+ * lengths with all steps, other whole numbers with 0,
  * and runs forward on each, so that backward finds what forward saves. Waits. fails:
  * LK_E_MEMORY, LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_probe_fill(struct lk_probe *probe);
