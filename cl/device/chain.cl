@@ -1,9 +1,14 @@
 /* Runs the launches of a chain (src/device/chain.h), one after the other. A step is a launch:
  * steps[]: [kernel, its work-groups (tasks) in all and in three dimensions, where its arguments
- * begin, how many tasks are taken at once]. Groups of this kernel take tasks in their order by
- * a counter, those of a step when all of the steps before it are done. What a group waits for
- * was taken by one that runs, so it ends however many run at a time. A group that has waited
- * for long leaves: the other has lost its core to another program, and goes on alone.
+ * begin, how many tasks are taken at once]. Groups of this kernel take tasks by a counter,
+ * those of a step when all of the steps before it are done. What a group waits for was taken by
+ * one that runs, so it ends however many run at a time. One that has waited for long leaves:
+ * the other has lost its core to another program, and goes on alone.
+ *
+ * Groups have two sides. In one step they come from both ends of the tasks, in the next from
+ * the middle: a core first reads what it has written last, where the tasks of one step write
+ * channels that those of the next one read. Who takes tasks takes as many places of its side;
+ * since no more are taken than there are, those of both sides never meet.
  *
  * state: zeros, and again when all is done; table: steps, then arguments. CHAIN_CALL, which
  * what is compiled with this file defines, calls a kernel as one of its groups. scratch: memory
@@ -19,6 +24,9 @@
 #define TAKEN 0
 #define DONE APART_BY
 #define LEFT (2 * APART_BY)
+#define ENTERED (3 * APART_BY)
+#define MOST_STEPS 32
+#define PLACES(side) (4 * APART_BY + (side) * MOST_STEPS) /* [steps]: taken by this side */
 #define STEP 7
 #define BASES 12
 #define PATIENCE (1 << 13) /* 0.2 ms or so */
@@ -56,10 +64,22 @@ BODY void run_task(__global const int *step, __global const int *args,
     CHAIN_CALL(step[0], args + step[5], base, scratch, group, groups);
 }
 
+/* The task at a side's place, of so many in a step. */
+INLINE int task_at(int side, int place, int step, int all)
+{
+    const int middle = all / 2;
+    if (step % 2 == 0)
+        return side ? all - 1 - place : place;
+    if (side)
+        return place < all - middle ? middle + place : place - (all - middle);
+    return place < middle ? middle - 1 - place : all - 1 - (place - middle);
+}
+
 BODY void run_steps(volatile __global int *state, __global const int *table, int steps,
                     __global char *const *base, __local char *scratch)
 {
-    int step = 0, first = 0; /* first: task of this step */
+    const int side = atomic_inc(&state[ENTERED]) % 2;
+    int step = 0, first = 0; /* first: tasks of the steps before this one */
     for (int waited = 0; waited < PATIENCE; waited++) {
         const int task = NOW(TAKEN);
         for (; step < steps && task >= first + table[step * STEP + 1]; step++)
@@ -70,15 +90,16 @@ BODY void run_steps(volatile __global int *state, __global const int *table, int
             REST;
             continue;
         }
-        const int tasks = first + table[step * STEP + 1] - task;
-        const int count = min(table[step * STEP + 6], tasks);
+        const int all = table[step * STEP + 1];
+        const int count = min(table[step * STEP + 6], first + all - task);
         if (atomic_cmpxchg(&state[TAKEN], task, task + count) != task)
             continue;
         waited = 0;
         SEE;
+        const int place = atomic_add(&state[PLACES(side) + step], count);
         for (int i = 0; i < count; i++)
             run_task(table + step * STEP, table + steps * STEP, base, scratch,
-                     task - first + i);
+                     task_at(side, place + i, step, all));
         LET_SEE;
         atomic_add(&state[DONE], count);
     }
@@ -101,4 +122,9 @@ CHAIN_KERNEL void chain(volatile __global int *state, __global const int *table,
     atomic_xchg(&state[TAKEN], 0);
     atomic_xchg(&state[DONE], 0);
     atomic_xchg(&state[LEFT], 0);
+    atomic_xchg(&state[ENTERED], 0);
+    for (int i = 0; i < steps; i++) {
+        state[PLACES(0) + i] = 0;
+        state[PLACES(1) + i] = 0;
+    }
 }

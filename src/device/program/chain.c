@@ -12,7 +12,7 @@
 enum {
     STEP = 7, /* numbers of a step, buffers of a launch, ints of the state: as there */
     BASES = 12,
-    STATE = 96,
+    STATE = 192,
     MOST_SEGMENTS = 16, /* launches of the chain in one round */
     MOST_STEPS = 32,    /* of one: a thread that has left the chain is there for the next */
     GROUPS = 8, /* for each core: a thread that has left the chain tries again with another */
