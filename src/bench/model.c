@@ -119,9 +119,9 @@ static enum lk_status read_options(const struct lk_bench_options *options, struc
         LK_TRY_OUT(lk_settings_set(settings, "precision", options->precision));
     if (options->tiles)
         LK_TRY_OUT(lk_settings_set(settings, "tiles", options->tiles));
-    settings->batch_size = run->batch;
     *scale = lk_settings_loss_scale(settings);
-    *asks_planes = lk_settings_ask_planes(settings, run->model, lk_shards_choose(run->batch));
+    *asks_planes =
+        lk_settings_ask_planes(settings, run->model, run->batch, lk_shards_choose(run->batch));
     *must_have_planes = settings->tiles == LK_TRAIN_PLANE_TILES;
 out:
     lk_settings_destroy(settings);

@@ -66,7 +66,8 @@ static enum lk_status choose_tiles(struct lk_trainer *trainer)
     const struct lk_settings *s = trainer->settings;
     trainer->shards = s->shards ? (int)s->shards : lk_shards_choose(s->batch_size);
     if (!trainer->checkpoint)
-        trainer->asks_planes = lk_settings_ask_planes(s, trainer->model, trainer->shards);
+        trainer->asks_planes =
+            lk_settings_ask_planes(s, trainer->model, s->batch_size, trainer->shards);
     LK_TRY(
         lk_world_broadcast(trainer->world, sizeof trainer->asks_planes, &trainer->asks_planes));
     if (s->tiles != LK_TRAIN_PLANE_TILES)

@@ -50,10 +50,8 @@ struct lk_loss_scale lk_scale_loss_scale(const struct lk_settings *settings)
 bool lk_scale_asks_planes(const struct lk_settings *settings, struct lk_model *model,
                           int64_t batch, int shards)
 {
-    if (settings && settings->tiles != LK_TRAIN_TILES_AUTO)
-        return settings->tiles == LK_TRAIN_PLANE_TILES;
-    return (!settings || settings->precision == LK_PRECISION_FLOAT) &&
-           lk_model_trains_planes(model, batch, shards);
+    return settings ? lk_settings_ask_planes(settings, model, batch, shards)
+                    : lk_model_trains_planes(model, batch, shards);
 }
 
 /* --- making ----------------------------------------------------------------------------- */

@@ -374,12 +374,12 @@ struct lk_loss_scale lk_settings_loss_scale(const struct lk_settings *settings)
 }
 
 bool lk_settings_ask_planes(const struct lk_settings *settings, struct lk_model *model,
-                            int shards)
+                            int64_t batch, int shards)
 {
     if (settings->tiles != LK_TRAIN_TILES_AUTO)
         return settings->tiles == LK_TRAIN_PLANE_TILES;
     return settings->precision == LK_PRECISION_FLOAT &&
-           lk_model_trains_planes(model, settings->batch_size, shards);
+           lk_model_trains_planes(model, batch, shards);
 }
 
 enum lk_status lk_settings_create(struct lk_settings **settings)

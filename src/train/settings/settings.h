@@ -92,7 +92,7 @@ struct lk_loss_scale lk_settings_loss_scale(const struct lk_settings *settings);
 
 /* Whether the model is to be trained in plane tiles, where device and operations can. */
 bool lk_settings_ask_planes(const struct lk_settings *settings, struct lk_model *model,
-                            int shards);
+                            int64_t batch, int shards);
 
 /* Splits "adam beta_1=0.9" into the kind and the rest, which may be "". */
 void lk_settings_split_optimizer(const struct lk_settings *settings, char kind[64],
