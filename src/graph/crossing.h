@@ -9,9 +9,9 @@
  * that comes back is added to those of other readers where that reader's would have been. This
  * is why a divided graph has the bits of a whole one.
  *
- * Weights that are used at two places belong to that of their first use, whose gradients the
- * optimizer gets. They cross to the other one in each forward, and its gradients of every shard
- * come back. */
+ * Weights that are used at several places belong to that of their first use, whose gradients
+ * the optimizer gets. They cross to each use that is elsewhere in each forward, and its
+ * gradients of every shard come back. */
 #ifndef LK_GRAPH_CROSSING_H
 #define LK_GRAPH_CROSSING_H
 
@@ -23,6 +23,7 @@ struct lk_crossing {
     int after;       /* the operation of `from` behind which a value departs */
     int first, last; /* operations of `to`, the first and the last that reads it */
     bool has_gradient;
+    bool is_in_order; /* of weights: gradients are added in the turn of operation `first` */
 };
 
 /* A crossing as one of its two replicas has it. */
@@ -40,7 +41,7 @@ struct lk_crossing_end {
 /* Finds the crossings of the replica's schedule, and leaves in it the operations of the
  * replica's place, with those that depart or arrive. Call it once parameters are listed.
  * fails: LK_E_ARGUMENT, naming the nodes: a place that the group has not, places that wait for
- * each other in a circle, weights that are used at two places; LK_E_UNSUPPORTED */
+ * each other in a circle; LK_E_UNSUPPORTED */
 LK_MUST_CHECK enum lk_status lk_replica_divide(struct lk_replica *replica);
 
 /* Tells a replica of its group: of each place that which has weights. Before it is built, what

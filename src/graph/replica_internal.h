@@ -24,16 +24,16 @@ struct lk_prepared {
                                        * written its gradient before; the two are then
                                        * added */
     int returns;  /* its dw go to another place by this crossing, counted from 1; 0: not */
-    int extra_dw; /* where dw go if another operation with the same parameters has
-                   * written its own before */
+    int extra_dw; /* where dw go if another use has written its own before, or crosses */
     struct lk_extra_dw *extra; /* views of it; NULL: not built */
 };
 
 /* Of parameters that several operations share, the gradients of one that is not the first to
  * write: an array [shards][stride] in which they lie as in the replica's gradients, to which
- * they are then added. */
+ * they are then added. Of one at another place, also where it is the first. */
 struct lk_extra_dw {
     int64_t stride;
+    bool is_last_use; /* at another place: the first to write, so they are copied */
     struct lk_buffer *dw[LK_MOST_PARAMS];
     struct lk_buffer **from, **to; /* of each shard: what is added, and to which gradients */
 };

@@ -1,7 +1,8 @@
 /* Gradients of parameters that several operations use. Operations write gradients with "=". So
  * the last use, which runs backward first, writes into the replica's gradients. Each other use
  * writes to memory of its own, which is added at once: sums are made in the order of the
- * schedule. */
+ * schedule. Gradients of a use that is at another place come to memory of their own, too, and
+ * are copied from it where that use is the last one. */
 #include "base/fail.h"
 #include "graph/replica_internal.h"
 #include <string.h>
@@ -39,7 +40,8 @@ int64_t lk_replica_params_span(const struct lk_replica *replica, int i)
 size_t lk_replica_extra_dw_bytes(const struct lk_replica *replica, int i)
 {
     const struct lk_scheduled_op *scheduled = &replica->schedule.ops[i];
-    if (!scheduled->wants_dw || !(is_used_later(replica, i) || replica->prepared[i].returns))
+    const bool crosses = scheduled->crossing > 0 || replica->prepared[i].returns > 0;
+    if (!scheduled->wants_dw || !(crosses || is_used_later(replica, i)))
         return 0;
     return (size_t)lk_replica_params_span(replica, i) * (size_t)replica->tiling.shards *
            lk_dtype_bytes(replica->config.real);
@@ -84,6 +86,7 @@ static enum lk_status build_op(struct lk_replica *replica, int i)
     }
     if (p->returns)
         return LK_OK;
+    p->extra->is_last_use = !is_used_later(replica, i);
     LK_TRY(take(replica, (size_t)shards * sizeof *p->extra->from, &p->extra->from));
     LK_TRY(take(replica, (size_t)shards * sizeof *p->extra->to, &p->extra->to));
     for (int shard = 0; shard < shards; shard++) {
@@ -144,9 +147,15 @@ enum lk_status lk_replica_add_extra_dw(const struct lk_replica *replica, int i)
         return lk_crossing_send_dw(replica, i, replica->live_range_views[p->extra_dw]);
     const struct lk_grid grid = {{lk_divide_up(p->extra->stride, CHUNK), 1, 1},
                                  lanes / replica->tiling.vector};
-    for (int shard = 0; shard < p->setup.tiling.shards; shard++)
+    for (int shard = 0; shard < p->setup.tiling.shards; shard++) {
+        if (p->extra->is_last_use) {
+            LK_TRY(lk_buffer_enqueue_copy(p->extra->from[shard], p->extra->to[shard],
+                                          lk_buffer_bytes(p->extra->to[shard])));
+            continue;
+        }
         LK_TRY(LK_ENQUEUE(replica->accumulate_dw, grid, LK_BUF(p->extra->from[shard]),
                           LK_BUF(p->extra->to[shard]), LK_INT(p->extra->stride / lanes),
                           LK_INT(CHUNK / lanes)));
+    }
     return LK_OK;
 }

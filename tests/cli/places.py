@@ -51,6 +51,22 @@ layers:
 """
 
 
+# One layer used five times in a row.
+OFTEN = """name: often
+input: [28, 28, 1]
+layers:
+  - flatten
+  - {name: wide, dense: {units: 64}}
+  - {name: first, dense: {units: 64, activation: tanh}}
+  - {name: second, weights: first, dense: {units: 64, activation: tanh}}
+  - {name: third, weights: first, dense: {units: 64, activation: tanh}}
+  - {name: fourth, weights: first, dense: {units: 64, activation: tanh}}
+  - {name: last, weights: first, dense: {units: 64, activation: tanh}}
+  - dense: {units: 10}
+  - softmax
+"""
+
+
 class Places(ProgramTest):
     OPTIONS = ['--data', 'synthetic:digits,count=1036', '--batch-size', '96', '--shards', '8',
                '--epochs', '100', '--set', 'optimizer=adam beta_1=0.8', '--set', 'ema=0.9']
@@ -112,6 +128,24 @@ class Places(ProgramTest):
             one, two = (self.bits(f'{name}{units}', '--steps', '6', '--device', device)
                         for name, device in (('one', '0'), ('two', '0*2')))
             self.assertEqual(two, one, units)
+
+    def test_weights_used_often(self):
+        """Gradients of all uses are added in their order, wherever each is."""
+        self.put('often.yaml', OFTEN)
+        for more in (), ('--precision', 'mixed'):
+            options = '--fresh', '--steps', '6', *more
+            one = self.bits('one', *options, '--device', '0', '--place', 'off',
+                            model='often.yaml')
+            for devices, place in (('0*2', 'auto'), ('0*2', 'wide=1,third=0'),
+                                   ('0*3', 'first=0,second=1,last=2'),
+                                   ('0*4', 'first=0,third=1')):
+                self.assertEqual(self.bits('several', *options, '--device', devices, '--place',
+                                           place, model='often.yaml'), one, (place, more))
+            self.assertEqual(self.bits('pieces', *options, '--device', '0*2', '--place',
+                                       'first=0,third=1', '--set', 'accumulate=8',
+                                       model='often.yaml'), one)
+        self.run_program('scale', 'often.yaml', '--device', '0*2', '--place',
+                         'first=0,third=1', '--batch-size', '96', '--shards', '8')
 
     def test_two_losses(self):
         """Their sum is where nobody waits for it: on the side branch's device, or the other."""

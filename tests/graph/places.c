@@ -110,6 +110,51 @@ static struct network make_siamese(void)
     return net;
 }
 
+/* One layer used five times in a row, behind one another or at places in turn. The first place
+ * has the weights; gradients are added from the last use to the first, wherever each is. */
+static struct network make_unrolled(const int *places)
+{
+    struct network net = begin(1);
+    const char *options = "filters=4 kernel=3 padding=same activation=relu";
+    struct lk_node *x = put(&net, places[0], "conv2d", net.images, "filters=4 kernel=1");
+    struct lk_node *first = x = put(&net, places[0], "conv2d", x, options);
+    for (int i = 1; i < 5; i++) {
+        x = put(&net, places[i], "conv2d", x, options);
+        ASSERT_OK(lk_node_share_weights(x, first));
+    }
+    end(&net, add(&net, "dense", add(&net, "flatten", x, ""), "units=3"));
+    return net;
+}
+
+static struct network make_unrolled_early(void)
+{
+    return make_unrolled((const int[]){0, 1, 1, 2, 2});
+}
+
+static struct network make_unrolled_late(void)
+{
+    return make_unrolled((const int[]){0, 0, 0, 1, 2});
+}
+
+/* Four inputs of a sum through one layer: uses at places in turn, the last one where the
+ * weights are. */
+static struct network make_fan(void)
+{
+    struct network net = begin(2);
+    struct lk_node *side[4];
+    for (int i = 0; i < 4; i++) {
+        side[i] = put(&net, (int[]){0, 1, 2, 0}[i], "conv2d", i % 2 ? net.others : net.images,
+                      "filters=3 kernel=3 activation=relu");
+        if (i > 0)
+            ASSERT_OK(lk_node_share_weights(side[i], side[0]));
+        if (i > 1)
+            side[i] = add(&net, "tanh", side[i], "");
+    }
+    struct lk_node *x = add(&net, "flatten", join(&net, 0, "concat", 4, side), "");
+    end(&net, add(&net, "dense", x, "units=3"));
+    return net;
+}
+
 struct outcome {
     float losses[SAMPLES * 2];
     float *gradients[16]; /* of each parameter, of all shards */
@@ -274,6 +319,9 @@ static void bits_are_those_of_one_device(void **state)
             check(make_branches, classes[c], half);
             check(make_mixed, classes[c], half);
             check(make_siamese, classes[c], half);
+            check(make_unrolled_early, classes[c], half);
+            check(make_unrolled_late, classes[c], half);
+            check(make_fan, classes[c], half);
         }
 }
 
@@ -325,17 +373,8 @@ static void refuses_by_name(void **state)
     expect_refusal(&net, devices, 2,
                    "'conv2d_1' and 'relu_1' are computed as one: they need one place, not 0");
 
-    net = begin(1); /* three uses of one layer */
-    struct lk_node *conv = x = put(&net, 0, "conv2d", net.images, "filters=2 kernel=1");
-    for (int i = 0; i < 2; i++) {
-        x = put(&net, i, "conv2d", x, "filters=2 kernel=1");
-        ASSERT_OK(lk_node_share_weights(x, conv));
-    }
-    end(&net, add(&net, "dense", add(&net, "flatten", x, ""), "units=3"));
-    expect_refusal(&net, devices, 2, "the weights of 'conv2d_1' are used 3 times");
-
     net = begin(1); /* a frozen layer once more behind one that is trained */
-    conv = put(&net, 0, "conv2d", net.images, "filters=2 kernel=1");
+    struct lk_node *conv = put(&net, 0, "conv2d", net.images, "filters=2 kernel=1");
     lk_node_set_trainable(conv, false);
     x = put(&net, 0, "conv2d", conv, "filters=2 kernel=1");
     x = put(&net, 1, "conv2d", x, "filters=2 kernel=1");

@@ -83,15 +83,24 @@ static void estimates(void **state)
     assert_float_equal(lk_place_estimate(&search, in_turn), (6 + 3 * 6) / 4.0, 1e-9);
     lk_place_search_clear(&search);
 
-    /* weights that are elsewhere: no more than two uses */
+    /* weights that are elsewhere; of three uses they come when their place is done so far */
     struct lk_place_op shared[] = {OP(4, 1, 0, -1, -1), OP(4, 1, 0, 0, -1)};
     const int split[] = {0, 1};
     shared[0].uses = shared[1].uses = 2;
     shared[1].weights = 3;
     search = begin(shared, 2, 2);
     assert_float_equal(lk_place_estimate(&search, split), (10 + 3 * 8) / 4.0, 1e-9);
-    shared[0].uses = shared[1].uses = 3;
-    assert_true(lk_place_estimate(&search, split) == INFINITY);
+    lk_place_search_clear(&search);
+    struct lk_place_op thrice[] = {OP(4, 1, 0, -1, -1), OP(4, 1, 0, -1, -1),
+                                   OP(4, 1, 0, -1, -1)};
+    const int in_three[] = {0, 0, 1};
+    for (int i = 0; i < 3; i++) {
+        thrice[i].uses = 3;
+        thrice[i].first_use = 0;
+        thrice[i].weights = 3;
+    }
+    search = begin(thrice, 3, 2);
+    assert_float_equal(lk_place_estimate(&search, in_three), (18 + 3 * 11) / 4.0, 1e-9);
     lk_place_search_clear(&search);
 }
 
@@ -167,10 +176,11 @@ static void proposes_cuts(void **state)
     assert_string_equal(best_of(&search), "000000000111");
     lk_place_search_clear(&search);
 
-    /* never through weights with three uses */
+    /* not through weights with three uses: they would cross for each use behind the cut */
     for (int i = 4; i < 7; i++) {
         long_chain[i].first_use = 4;
         long_chain[i].uses = 3;
+        long_chain[i].weights = 2;
     }
     search = begin(long_chain, 12, 2);
     ASSERT_OK(lk_place_propose_cuts(&search));

@@ -55,7 +55,7 @@ static void add_between(double *crosses, int first, int last, double time)
 }
 
 /* What crosses a cut: values that are read behind it; weights that are used on both sides,
- * which cannot be cut where they have more than two uses. */
+ * once for each use behind it. */
 static void measure(const struct lk_place_search *search, struct line *line)
 {
     const int ops = search->op_count;
@@ -74,7 +74,7 @@ static void measure(const struct lk_place_search *search, struct line *line)
         add_between(line->crosses, line->position[i], last, search->ops[i].crosses);
         const int here = line->position[i], first = line->position[search->ops[i].first_use];
         add_between(line->crosses, here < first ? here : first, here < first ? first : here,
-                    search->ops[i].uses > 2 ? INFINITY : search->ops[i].weights);
+                    search->ops[i].weights);
     }
 }
 

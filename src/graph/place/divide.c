@@ -91,7 +91,7 @@ static enum lk_status find_crossings_of(struct lk_replica *replica, int value)
     return LK_OK;
 }
 
-/* --- weights of two places ---------------------------------------------------------------- */
+/* --- weights of several places ------------------------------------------------------------ */
 
 int lk_replica_lends(const struct lk_replica *replica, int i)
 {
@@ -106,19 +106,15 @@ int lk_replica_lends(const struct lk_replica *replica, int i)
     return -1;
 }
 
-/* The gradients of more than two uses would have to be added in the order of the uses, whatever
- * place each has. */
-static enum lk_status check_uses(const struct lk_schedule *s, int first)
+/* Whether the gradients of all uses have to be added in the order of the uses, whatever place
+ * each has. The sum of two is the same in either order. */
+static bool needs_order(const struct lk_schedule *s, int first)
 {
     const struct lk_node *owner = lk_node_owner(s->ops[first].node);
     int uses = 0;
     for (int i = 0; i < s->op_count; i++)
         uses += s->ops[i].shapes.params > 0 && lk_node_owner(s->ops[i].node) == owner;
-    return uses == 2 ? LK_OK
-                     : lk_fail(LK_E_UNSUPPORTED,
-                               "the weights of '%s' are used %d times, on several devices; no "
-                               "more than twice can be",
-                               owner->name, uses);
+    return uses > 2;
 }
 
 /* Weights of a head that are first used in the frozen part are where that part has them. */
@@ -145,15 +141,15 @@ static enum lk_status find_weights(struct lk_replica *replica)
             LK_TRY(first == i ? check_owned(replica, i) : LK_OK);
             continue;
         }
-        LK_TRY(check_uses(s, first));
-        LK_TRY(
-            add_crossing(replica, &(struct lk_crossing){.value = -1,
-                                                        .from = place_of(s, first),
-                                                        .to = place_of(s, i),
-                                                        .after = first,
-                                                        .first = i,
-                                                        .last = i,
-                                                        .has_gradient = s->ops[i].wants_dw}));
+        const struct lk_crossing found = {.value = -1,
+                                          .from = place_of(s, first),
+                                          .to = place_of(s, i),
+                                          .after = first,
+                                          .first = i,
+                                          .last = i,
+                                          .has_gradient = s->ops[i].wants_dw,
+                                          .is_in_order = needs_order(s, first)};
+        LK_TRY(add_crossing(replica, &found));
     }
     return LK_OK;
 }
@@ -308,25 +304,37 @@ static void add_end(struct division *d, int c)
     d->count++;
 }
 
+/* The operation behind which something departs; -1: it departs before all. Weights do, so that
+ * nobody waits for them, and their gradients come last; but where gradients are added in order
+ * they stand where the use that is elsewhere would stand. */
+static int departs_behind(const struct lk_crossing *crossing)
+{
+    if (crossing->value >= 0)
+        return crossing->after;
+    return crossing->is_in_order ? crossing->first : -1;
+}
+
+static void add_departures(struct division *d, int i)
+{
+    const struct lk_crossing *crossings = d->replica->crossings;
+    for (int c = 0; c < d->replica->crossing_count; c++)
+        if (crossings[c].from == d->replica->config.place && departs_behind(&crossings[c]) == i)
+            add_end(d, c);
+}
+
 static void divide(struct division *d)
 {
     struct lk_replica *replica = d->replica;
     struct lk_schedule *s = &replica->schedule;
     const int place = replica->config.place;
-    /* weights depart first of all, so nobody waits for them, and their gradients come last */
-    for (int c = 0; c < replica->crossing_count; c++)
-        if (replica->crossings[c].from == place && replica->crossings[c].value < 0)
-            add_end(d, c);
+    add_departures(d, -1);
     for (int i = 0; i < s->op_count; i++) {
         for (int c = 0; c < replica->crossing_count; c++)
             if (replica->crossings[c].to == place && replica->crossings[c].first == i)
                 add_end(d, c);
         if (place_of(s, i) == place)
             keep_op(d, i);
-        for (int c = 0; c < replica->crossing_count; c++)
-            if (replica->crossings[c].value >= 0 && replica->crossings[c].from == place &&
-                replica->crossings[c].after == i)
-                add_end(d, c);
+        add_departures(d, i);
     }
 }
 

@@ -39,7 +39,7 @@ struct walk {
     int crossings;
 };
 
-static bool reads(const struct lk_place_op *op, int maker)
+bool lk_place_reads(const struct lk_place_op *op, int maker)
 {
     for (int j = 0; j < op->inputs; j++)
         if (op->makers[j] == maker)
@@ -53,7 +53,7 @@ static bool crosses_alone(const struct lk_place_search *search, const int *place
                           int i)
 {
     for (int k = i + 1; search->ops[maker].has_gradient && k < search->op_count; k++)
-        if (places[k] != places[i] && reads(&search->ops[k], maker))
+        if (places[k] != places[i] && lk_place_reads(&search->ops[k], maker))
             return true;
     return false;
 }
@@ -88,16 +88,23 @@ static double arrive(struct lk_place_search *search, struct walk *walk, const in
     return at;
 }
 
-/* Weights that another place has; false: they cannot cross. */
-static bool fetch_weights(const struct lk_place_search *search, struct walk *walk,
-                          const int *places, int i)
+int lk_place_lender(const struct lk_place_op *ops, const int *places, int i)
+{
+    const int owner = places[ops[i].first_use];
+    return ops[i].uses > 2 && owner != places[i] ? owner : -1;
+}
+
+/* When the weights of operation i are there, which another place may have. */
+static double fetch_weights(const struct lk_place_search *search, struct walk *walk,
+                            const int *places, int i)
 {
     const struct lk_place_op *op = &search->ops[i];
     const int owner = places[op->first_use];
     if (owner == places[i])
-        return true;
+        return 0;
     cross(walk, owner, places[i], op->weights);
-    return op->uses <= 2;
+    return lk_place_lender(search->ops, places, i) < 0 ? 0
+                                                       : walk->free[owner] + 2 * op->weights;
 }
 
 static bool has_circle(const struct lk_place_search *search, const struct walk *walk)
@@ -129,8 +136,7 @@ bool lk_place_walk(struct lk_place_search *search, const int *places,
         for (int j = 0; j < op->inputs; j++)
             if (op->makers[j] >= 0)
                 ready = fmax(ready, arrive(search, &walk, places, op->makers[j], i));
-        if (!fetch_weights(search, &walk, places, i))
-            return false;
+        ready = fmax(ready, fetch_weights(search, &walk, places, i));
         search->finish[i] = walk.free[places[i]] = ready + time;
         walk.busy[places[i]] += time;
     }

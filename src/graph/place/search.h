@@ -21,6 +21,12 @@ struct lk_place_op {
     int inputs;
 };
 
+bool lk_place_reads(const struct lk_place_op *op, int maker);
+
+/* The place that lends operation i its weights in the order of the schedule; -1: none. Of two
+ * uses they are lent before all else, and gradients come last: see lk_replica_divide(). */
+int lk_place_lender(const struct lk_place_op *ops, const int *places, int i);
+
 struct lk_place_proposal {
     double time; /* of a micro-batch, estimated */
     int *places; /* of each operation */
@@ -70,8 +76,8 @@ LK_MUST_CHECK enum lk_status lk_place_simulate(const struct lk_place_search *sea
                                                int in_flight, struct lk_place_simulated *found);
 
 /* The time that a micro-batch takes where several are on their way; INFINITY: a division that
- * cannot be, since a place has nothing, places wait for each other in a circle, weights with
- * more than two uses are apart, or too much crosses. */
+ * cannot be, since a place has nothing, places wait for each other in a circle, or too much
+ * crosses. */
 double lk_place_estimate(struct lk_place_search *search, const int *places);
 
 /* Adds a division to the proposals, unless it cannot be or is there. fails: LK_E_MEMORY */

@@ -34,14 +34,6 @@ static double *at(const struct simulation *s, double *times, int m, int i, int p
     return &times[(m * s->search->op_count + i) * s->search->places + place];
 }
 
-static bool reads(const struct lk_place_op *op, int maker)
-{
-    for (int j = 0; j < op->inputs; j++)
-        if (op->makers[j] == maker)
-            return true;
-    return false;
-}
-
 /* Gives a place something to do; when that is done. */
 static double work(struct simulation *s, int place, double time)
 {
@@ -65,15 +57,27 @@ static double one_way(const struct lk_place_op *op)
     return op->has_gradient ? op->crosses / 2 : op->crosses;
 }
 
-/* Weights of another place's operation, which send before all else. */
-static void send_weights(struct simulation *s, int place, int m)
+/* Sends weights to another place's operation. */
+static void send_weights(struct simulation *s, int place, int m, int i)
 {
-    for (int i = 0; i < s->search->op_count; i++) {
-        const struct lk_place_op *op = &s->search->ops[i];
-        if (op->first_use != i && s->places[op->first_use] == place && s->places[i] != place)
-            s->weights[m * s->search->op_count + i] =
-                cross(s, place, s->places[i], op->weights_forward);
-    }
+    s->weights[m * s->search->op_count + i] =
+        cross(s, place, s->places[i], s->search->ops[i].weights_forward);
+}
+
+/* The place that gets the gradients of the operation's weights in their order, and sends the
+ * weights when its own forward is there; -1: none. */
+static int lender(const struct simulation *s, int i)
+{
+    return lk_place_lender(s->search->ops, s->places, i);
+}
+
+/* Weights of other places' operations that are sent before all else. */
+static void send_all_weights(struct simulation *s, int place, int m)
+{
+    for (int i = 0; i < s->search->op_count; i++)
+        if (s->places[s->search->ops[i].first_use] == place && s->places[i] != place &&
+            lender(s, i) < 0)
+            send_weights(s, place, m, i);
 }
 
 static bool can_forward(const struct simulation *s, int place, int m, int i)
@@ -104,7 +108,7 @@ static void forward(struct simulation *s, int place, int m, int i)
     work(s, place, op->forward / s->search->speeds[place]);
     for (int k = i + 1; k < s->search->op_count; k++) {
         const int to = s->places[k];
-        if (to == place || is_sent[to] || !reads(&s->search->ops[k], i))
+        if (to == place || is_sent[to] || !lk_place_reads(&s->search->ops[k], i))
             continue;
         is_sent[to] = true;
         *at(s, s->values, m, i, to) = cross(s, place, to, one_way(op));
@@ -116,6 +120,8 @@ static bool go_forward(struct simulation *s, int place, int m)
     struct visit *v = &s->visits[place * s->micro_batches + m];
     bool has_moved = false;
     for (; v->forward < s->search->op_count; v->forward++) {
+        if (lender(s, v->forward) == place)
+            send_weights(s, place, m, v->forward);
         if (s->places[v->forward] != place)
             continue;
         if (!can_forward(s, place, m, v->forward))
@@ -131,7 +137,7 @@ static bool go_forward(struct simulation *s, int place, int m)
 static bool can_backward(const struct simulation *s, int place, int m, int i)
 {
     for (int k = i + 1; s->search->ops[i].has_gradient && k < s->search->op_count; k++)
-        if (s->places[k] != place && reads(&s->search->ops[k], i) &&
+        if (s->places[k] != place && lk_place_reads(&s->search->ops[k], i) &&
             *at(s, s->gradients, m, i, s->places[k]) > s->now)
             return false;
     return true;
@@ -141,7 +147,7 @@ static bool can_backward(const struct simulation *s, int place, int m, int i)
 static bool is_first_reader(const struct simulation *s, int maker, int i)
 {
     for (int k = maker + 1; k < i; k++)
-        if (s->places[k] == s->places[i] && reads(&s->search->ops[k], maker))
+        if (s->places[k] == s->places[i] && lk_place_reads(&s->search->ops[k], maker))
             return false;
     return true;
 }
@@ -163,12 +169,17 @@ static void backward(struct simulation *s, int place, int m, int i)
             cross(s, place, s->places[op->first_use], op->weights - op->weights_forward);
 }
 
+static bool is_weight_back(const struct simulation *s, int m, int i)
+{
+    return s->weights_back[m * s->search->op_count + i] <= s->now;
+}
+
 /* Gradients of weights that other places use are the last to come. */
 static bool has_weights_back(const struct simulation *s, int place, int m)
 {
     for (int i = 0; i < s->search->op_count; i++)
         if (s->places[s->search->ops[i].first_use] == place && s->places[i] != place &&
-            s->weights_back[m * s->search->op_count + i] > s->now)
+            !is_weight_back(s, m, i))
             return false;
     return true;
 }
@@ -182,6 +193,8 @@ static bool go_backward(struct simulation *s, int place, bool *has_moved)
     if (!v->is_forward_done)
         return false;
     for (; v->backward >= 0; v->backward--) {
+        if (lender(s, v->backward) == place && !is_weight_back(s, m, v->backward))
+            return false;
         if (s->places[v->backward] != place)
             continue;
         if (!can_backward(s, place, m, v->backward))
@@ -209,7 +222,7 @@ static bool advance(struct simulation *s, int place)
         s->begun[place] - s->ended[place] == s->in_flight)
         return has_moved;
     work(s, place, s->search->loads[place]);
-    send_weights(s, place, s->begun[place]++);
+    send_all_weights(s, place, s->begun[place]++);
     return true;
 }
 
