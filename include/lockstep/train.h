@@ -84,6 +84,7 @@ struct lk_trainer;
 
 /* Opens device, data, model and run directory, builds the kernels, goes on from the newest
  * checkpoint where there is one. `handler` may be NULL; it is called on the caller's thread.
+ * Where a device fails meanwhile and others are left, on those, with a warning.
  * fails: as its parts do; a run directory of another model is refused with LK_E_ARGUMENT */
 LK_API LK_MUST_CHECK enum lk_status
 lk_trainer_create(const struct lk_settings *settings,

@@ -57,11 +57,16 @@ cl_int lk_device_mark(struct lk_device *device, cl_event *event)
     return error == CL_SUCCESS ? clFlush(device->queue) : error;
 }
 
+void lk_device_blame(struct lk_device *device)
+{
+    atomic_store(&device->has_failed, true);
+}
+
 enum lk_status lk_device_fail(struct lk_device *device, cl_int error, const char *what)
 {
     const enum lk_status status = lk_opencl_fail(error, what);
     if (status == LK_E_DEVICE)
-        atomic_store(&device->has_failed, true);
+        lk_device_blame(device);
     return status;
 }
 

@@ -13,8 +13,10 @@ struct lk_kernel;
  * cannot touch what others have changed or freed meanwhile. Any thread. */
 void lk_device_abandon(struct lk_device *device);
 
-/* Whether a command of it failed for another reason than memory. Any thread. */
+/* Whether a command of it failed for another reason than memory, or it is blamed for computing
+ * wrongly. Any thread. */
 bool lk_device_has_failed(const struct lk_device *device);
+void lk_device_blame(struct lk_device *device);
 
 /* Kept for products/gpu/units.h: which matrix units it can use; -1: not tried yet. */
 int *lk_device_matrix(struct lk_device *device);

@@ -364,12 +364,12 @@ enum lk_status lk_team_create(const struct lk_team_config *config, struct lk_tea
     enum lk_status status = init(made);
     if (status == LK_OK)
         status = create(made);
-    if (status != LK_OK) {
+    if (status != LK_OK && status != LK_E_DEVICE) {
         lk_team_destroy(made);
         return status;
     }
     *team = made;
-    return LK_OK;
+    return status;
 }
 
 /* Room for what each device brings in a step; all replicas have the same buckets. The sums of

@@ -30,7 +30,8 @@ int lk_team_in_flight(int wanted, int places);
 
 /* Opens the devices and plans; what a device cannot hold is computed in several micro-batches.
  * A device that fails is left out with a warning. fails: LK_E_ARGUMENT for more devices than
- * shards; as the first device where none is left */
+ * shards; as the last device where none is left: then *team tells which have failed, and is to
+ * be destroyed */
 LK_MUST_CHECK enum lk_status lk_team_create(const struct lk_team_config *config,
                                             struct lk_team **team);
 

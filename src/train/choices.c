@@ -180,6 +180,8 @@ static enum lk_status check_place(const struct lk_trainer *trainer,
             trainer->asks_planes && lk_devices_take_planes(worker->group, worker->places),
         .choices = trainer->choices};
     const enum lk_status status = lk_graph_check(&config);
+    if (status == LK_E_DEVICE)
+        lk_device_blame(config.device);
     if (status != LK_E_DEVICE_MEMORY)
         return status;
     lk_log(LK_LOG_WARNING, "the numbers of device %d are not checked: %s", worker->position,

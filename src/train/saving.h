@@ -68,4 +68,12 @@ LK_MUST_CHECK enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer)
  * in the data. fails: LK_E_ARGUMENT for other data, as lk_checkpoint_read() */
 LK_MUST_CHECK enum lk_status lk_trainer_resume(struct lk_trainer *trainer);
 
+/* One try to create a trainer. *again: it has failed, and can be tried with the devices that
+ * `settings` has then: where a divided model has lost some of its own. */
+LK_MUST_CHECK enum lk_status
+lk_trainer_create_with(struct lk_settings *settings,
+                       void (*handler)(void *, const struct lk_event *), void *context,
+                       struct lk_trainer **trainer, bool *again);
+bool lk_trainer_set_left(const struct lk_trainer *trainer, struct lk_settings *settings);
+
 #endif

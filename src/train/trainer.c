@@ -369,11 +369,12 @@ static enum lk_status create(struct lk_trainer *trainer, struct lk_setting_chang
     return lk_trainer_announce_changes(trainer, changes);
 }
 
-enum lk_status lk_trainer_create(const struct lk_settings *settings,
-                                 void (*handler)(void *, const struct lk_event *),
-                                 void *context, struct lk_trainer **trainer)
+enum lk_status lk_trainer_create_with(struct lk_settings *settings,
+                                      void (*handler)(void *, const struct lk_event *),
+                                      void *context, struct lk_trainer **trainer, bool *again)
 {
     struct lk_trainer *made = calloc(1, sizeof *made);
+    *again = false;
     if (!made)
         return lk_fail_memory("a trainer", sizeof *made);
     made->handler = handler;
@@ -389,6 +390,7 @@ enum lk_status lk_trainer_create(const struct lk_settings *settings,
         struct lk_setting_changes changes = {0};
         status = create(made, &changes);
         lk_setting_changes_clear(&changes);
+        *again = status == LK_E_DEVICE && lk_trainer_set_left(made, settings);
         if (status != LK_OK)
             status = lk_world_fail(made->world, status);
     }
@@ -435,18 +437,4 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
 void lk_trainer_stop(struct lk_trainer *trainer)
 {
     atomic_store(&trainer->stop, true);
-}
-
-bool lk_trainer_find_left(const struct lk_trainer *trainer, struct lk_settings *settings)
-{
-    char left[sizeof settings->device];
-    const char *words;
-    if (!*trainer->settings->run || lk_world_size(trainer->world) > 1 ||
-        !lk_place_find_left(trainer->team, trainer->settings->device, left, sizeof left,
-                            &words))
-        return false;
-    snprintf(settings->device, sizeof settings->device, "%s", left);
-    snprintf(settings->place, sizeof settings->place, "%s", words);
-    settings->fresh = false;
-    return true;
 }

@@ -60,6 +60,31 @@ class Groups(ProgramTest):
                     self.assertIn(f'placed anew on what is left: --device {left}\n', self.said)
                     self.assertEqual(self.sha256('run'), undisturbed)
 
+    def test_before_the_first_step(self):
+        """Likewise where it fails while its kernels are measured, checked or built."""
+        self.train('--device', '0', '--place', 'off')
+        undisturbed = self.sha256('run')
+        for devices, device, left in ('0*2', 0, '0'), ('0*3', 1, '0*2'):
+            for nth in 1, 4, 12, 30:
+                fault = (f'kind=error,code=-5,call=clEnqueueNDRangeKernel,nth={nth},sticky=1,'
+                         f'device={device}')
+                with self.subTest(devices, nth=nth):
+                    self.train('--device', devices, '--place', 'auto', fault=fault)
+                    self.assertTrue(self.struck)
+                    self.assertIn(f'placed anew on what is left: --device {left}\n', self.said)
+                    self.assertEqual(self.sha256('run'), undisturbed)
+
+    def test_miscompiled(self):
+        """A device of the only group that computes wrongly is left out."""
+        self.train('--device', '0', '--place', 'off')
+        undisturbed = self.sha256('run')
+        for device, kernel in (0, 'conv2d_gather_[0-9]*,arg=5'), (1, '*dense_product*,arg=3'):
+            self.train('--device', '0*2', fault='call=clEnqueueNDRangeKernel,kind=corrupt,'
+                       f'times=0,device={device},kernel={kernel}')
+            self.assertIn('it computes wrongly', self.said)
+            self.assertIn('placed anew on what is left: --device 0\n', self.said)
+            self.assertEqual(self.sha256('run'), undisturbed)
+
     def test_once(self):
         """Losses and validation are those of an undisturbed run, wherever the fault strikes."""
         figures = self.train('--device', '0', '--place', 'off')

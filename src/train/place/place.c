@@ -153,35 +153,6 @@ enum lk_status lk_place_share(struct lk_world *world, struct lk_model *model)
     return lk_world_size(world) > 1 ? take_from_first(world, model->graph) : LK_OK;
 }
 
-/* What fails is a group; which of its devices, these tell by commands that failed, or when they
- * are tried. */
-bool lk_place_find_left(const struct lk_team *team, const char *devices, char *left,
-                        size_t bytes, const char **words)
-{
-    bool is_lost[LK_MOST_TEAM * LK_MOST_PLACES] = {false};
-    char why[1024];
-    const int places = lk_team_worker(team, 0)->places;
-    int count = 0;
-    if (places < 2 || lk_team_left(team) > 0)
-        return false;
-    for (int i = 0; i < lk_team_devices(team); i++) {
-        const struct lk_worker *worker = lk_team_worker(team, i);
-        if (worker->trouble.fails_at > 0 && worker->trouble.place >= 0)
-            is_lost[i * places + worker->trouble.place] = true;
-        for (int p = 0; p < places; p++)
-            is_lost[i * places + p] |=
-                worker->group[p] && lk_device_has_failed(worker->group[p]);
-        if (worker->delivery.has_crossed_wrong) /* it works, but hands over what is wrong */
-            is_lost[i * places + worker->delivery.wrong_at] = true;
-    }
-    snprintf(why, sizeof why, "%s", lk_error_text());
-    const enum lk_status status = lk_device_list_left(devices, is_lost, left, bytes, &count);
-    lk_error_clear();
-    (void)!lk_fail(LK_E_DEVICE, "%s", why); /* still the reason, if nothing is left */
-    *words = count > 1 ? "auto" : "off";
-    return status == LK_OK && count > 0 && count < lk_team_devices(team) * places;
-}
-
 static enum lk_status set_most(void *context, struct lk_worker *worker)
 {
     worker->most_shards = *(const int *)context;

@@ -32,9 +32,4 @@ LK_MUST_CHECK enum lk_status lk_place_set_most_shards(struct lk_team *team, int 
 LK_MUST_CHECK enum lk_status
 lk_place_find_most_shards(struct lk_team *team, const struct lk_model *model, int shards);
 
-/* Whether some but not all devices of groups that are lost, each of them, still work: writes a
- * list of them, and the words by which a model is placed anew on them. */
-bool lk_place_find_left(const struct lk_team *team, const char *devices, char *left,
-                        size_t bytes, const char **words);
-
 #endif
