@@ -53,6 +53,7 @@ int group_open(const struct arguments *arguments, const char *list, const char *
         return wrong_usage(arguments->command,
                            "option '--devices': %d devices of a group of which '%s' lists %d",
                            group->count, list, each ? each : listed);
+    group->groups = listed > group->count ? listed / group->count : 1;
     for (int i = 0; i < group->count && i < listed && status == LK_OK; i++) {
         status = lk_device_open(list, i, &group->devices[i]);
         group->opened += status == LK_OK;

@@ -9,6 +9,7 @@
 /* The devices of a group, or one that stands for several of its kind. */
 struct group {
     int count, opened;
+    int groups;                    /* so many that the list has */
     struct lk_device *devices[16]; /* [count] */
 };
 

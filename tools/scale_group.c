@@ -12,7 +12,8 @@
 /* For what earlier runs have not measured. */
 static const double SECONDS = 60;
 
-static void print(const struct lk_scale_group_options *o, const struct lk_scale_group *g)
+static void print(const struct lk_scale_group_options *o, const struct lk_scale_group *g,
+                  int groups)
 {
     static const struct table_column columns[] = {{"device", 0, .width = 6},
                                                   {"compute ms", 1, .width = 10},
@@ -25,6 +26,10 @@ static void print(const struct lk_scale_group_options *o, const struct lk_scale_
     print_lines("a batch of %" PRId64 " in %d micro-batch%s of %d shard%s: %.2f ms a step\n",
                 o->batch, g->micro_batches, g->micro_batches == 1 ? "" : "es", g->at_once,
                 g->at_once == 1 ? "" : "s", g->step_ms);
+    if (groups > 1)
+        print_lines(
+            "this is the first of %d groups, alone with the batch, which they would share\n",
+            groups);
     if (g->alone_ms > 0)
         print_lines("%.2f times as fast as one device alone, which takes %.2f ms\n",
                     g->alone_ms / g->step_ms, g->alone_ms);
@@ -84,7 +89,7 @@ int scale_group(const struct arguments *arguments, const char *place,
         terminal_status(NULL);
         result = status == LK_OK ? DONE : failed(status);
         if (status == LK_OK)
-            print(options, &found);
+            print(options, &found, group.groups);
         if (status == LK_OK && path)
             result = json_write(group_json(options, &found), path);
     }

@@ -25,11 +25,11 @@ static enum lk_status parse_weights(const char *text, int devices, double *weigh
                 "for each of %d devices, as in 2:1; found '%s'",
                 text, devices, at);
         if (*end != (i + 1 < devices ? ':' : '\0'))
-            return lk_fail(
-                LK_E_ARGUMENT,
-                "split '%s': expected %d weights with ':' between them, one for each "
-                "device; found '%s' after the one of device %d",
-                text, devices, end, i);
+            return lk_fail(LK_E_ARGUMENT,
+                           "split '%s': expected %d weight%s with ':' between them, one for "
+                           "each device or "
+                           "group of devices; found '%s' after the one of device %d",
+                           text, devices, devices > 1 ? "s" : "", end, i);
         weights[i] = weight;
         all += weight;
         at = end + 1;

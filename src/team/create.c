@@ -87,8 +87,8 @@ static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
         lk_log(LK_LOG_DEBUG, "device %d computes %d of %d shards at a time: %s",
                worker->position, most, team->config.shards, why);
     else if (*why && most == wanted)
-        lk_log(LK_LOG_WARNING, "device %d has %d micro-batches on their way: %s",
-               worker->position, worker->in_flight, why);
+        lk_log(LK_LOG_WARNING, "device %d computes %d micro-batch%s at a time: %s",
+               worker->position, worker->in_flight, worker->in_flight > 1 ? "es" : "", why);
     else if (*why)
         lk_log(LK_LOG_WARNING, "device %d computes %d of %d shards at a time: %s",
                worker->position, most, team->config.shards, why);

@@ -10,6 +10,7 @@
 #include "data/kept.h"
 #include "graph/place/group.h"
 #include "train/features_stamp.h"
+#include "train/settings/fit.h"
 #include "train/trainer_internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -448,34 +449,19 @@ static enum lk_status compute(struct filling *f)
 
 /* --- from data to features ---------------------------------------------------------------- */
 
-static struct lk_batches_options options_of(const struct lk_trainer *trainer)
-{
-    const struct lk_settings *s = trainer->settings;
-    return (struct lk_batches_options){.size = (int)s->batch_size,
-                                       .seed = (uint64_t)s->seed,
-                                       .shuffle = s->shuffle,
-                                       .drop_remainder = s->drop_remainder,
-                                       .bucket = (int)s->bucket,
-                                       .lengths = trainer->load.train,
-                                       .versions = trainer->features.versions,
-                                       .end = trainer->total_steps};
-}
-
 static enum lk_status open_source(struct filling *f)
 {
     const struct lk_trainer *trainer = f->trainer;
-    const struct lk_settings *s = trainer->settings;
+    struct lk_batches_options options = lk_settings_batches(trainer->settings);
     int shape[3];
     lk_batches_shape(trainer->batches, shape);
-    const struct lk_batches_options options = {.size = (int)f->chunk,
-                                               .seed = (uint64_t)s->seed,
-                                               .height = shape[0],
-                                               .width = shape[1],
-                                               .threads = (int)s->data_threads,
-                                               .prefetch = (int)s->prefetch,
-                                               .pipeline = trainer->text,
-                                               .end = lk_divide_up(f->count, f->chunk) *
-                                                      trainer->features.versions};
+    options.size = (int)f->chunk;
+    options.shuffle = options.drop_remainder = false;
+    options.bucket = 0;
+    options.height = shape[0];
+    options.width = shape[1];
+    options.pipeline = trainer->text;
+    options.end = lk_divide_up(f->count, f->chunk) * trainer->features.versions;
     f->chunks = options.end;
     return lk_batches_create(trainer->load.train, &options, &f->batches);
 }
@@ -496,8 +482,12 @@ static enum lk_status fill(struct filling *f)
 static enum lk_status use(struct filling *f)
 {
     struct lk_trainer *trainer = f->trainer;
-    const struct lk_batches_options options = options_of(trainer);
+    struct lk_batches_options options = lk_settings_batches(trainer->settings);
     struct lk_batches *batches = NULL;
+    options.threads = options.prefetch = 0; /* they are only copied */
+    options.lengths = trainer->load.train;
+    options.versions = trainer->features.versions;
+    options.end = trainer->total_steps;
     LK_TRY(lk_kept_data(trainer->features.kept, &trainer->features.data));
     LK_TRY(lk_batches_create(trainer->features.data, &options, &batches));
     lk_batches_destroy(trainer->batches);

@@ -7,6 +7,7 @@
 #include "graph/place/group.h"
 #include "mirror/world.h"
 #include "train/saving.h"
+#include "train/settings/fit.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -100,19 +101,15 @@ static enum lk_status each_gradient(void *context, void *to,
 static enum lk_status open_batches(void *context, struct lk_batches **batches)
 {
     const struct lk_trainer *trainer = context;
-    const struct lk_settings *s = trainer->settings;
+    struct lk_batches_options options = lk_settings_batches(trainer->settings);
     int shape[3];
     if (trainer->features.is_on)
         return LK_OK;
     lk_batches_shape(trainer->batches, shape);
-    const struct lk_batches_options options = {.size = (int)s->batch_size,
-                                               .seed = (uint64_t)s->seed,
-                                               .shuffle = s->shuffle,
-                                               .drop_remainder = s->drop_remainder,
-                                               .bucket = (int)s->bucket,
-                                               .height = shape[0],
-                                               .width = shape[1],
-                                               .pipeline = trainer->text};
+    options.height = shape[0];
+    options.width = shape[1];
+    options.threads = options.prefetch = 0;
+    options.pipeline = trainer->text;
     return lk_batches_create(trainer->load.train, &options, batches);
 }
 

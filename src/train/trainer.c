@@ -190,17 +190,11 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
     int targets[LK_MOST_OUTPUTS];
     struct lk_feed unused;
     struct lk_standardize known = {0};
-    struct lk_batches_options options = {.size = (int)s->batch_size,
-                                         .seed = (uint64_t)s->seed,
-                                         .shuffle = s->shuffle,
-                                         .drop_remainder = s->drop_remainder,
-                                         .bucket = (int)s->bucket,
-                                         .height = size.height,
-                                         .width = size.width,
-                                         .threads = trainer->features.is_on
-                                                        ? 0 /* none of them is read */
-                                                        : (int)s->data_threads,
-                                         .prefetch = (int)s->prefetch};
+    struct lk_batches_options options = lk_settings_batches(s);
+    options.height = size.height;
+    options.width = size.width;
+    if (trainer->features.is_on) /* none of them is read */
+        options.threads = 0;
     LK_TRY(lk_data_load_join(&trainer->load));
     LK_TRY(lk_trainer_read_classes(trainer));
     LK_TRY(lk_binding_make(trainer->model, trainer->load.train, &trainer->feed, targets));

@@ -315,10 +315,10 @@ loss: {kind: cross_entropy, size: huber}
         refused(['wait for each other'], '--device', '0*2', '--place',
                 'front=0,back=1,wide=0')
         refused(['does not say', "'back'"], '--device', '0*2', '--place', 'front=0,wide=1')
-        for words, said in (('AUTO', "'AUTO' is not 'auto' and not NAME=NUMBER"),
-                            ('front', "'front' is not 'auto' and not NAME=NUMBER"),
-                            ('front=x', "'front=x' is not 'auto' and not NAME=NUMBER"),
-                            ('front=0,back=-1', "'back=-1' is not 'auto' and not NAME=NUMBER"),
+        for words, said in (('AUTO', "'AUTO' is not NAME=NUMBER"),
+                            ('front', "'front' is not NAME=NUMBER"),
+                            ('front=x', "'front=x' is not NAME=NUMBER"),
+                            ('front=0,back=-1', "'back=-1' is not NAME=NUMBER"),
                             ('front=0,back=99999999999', ' devices, counted from 0'),
                             ('front=0,front=0', "'front' stands in"),
                             ('other=0', "'other'"),

@@ -44,17 +44,13 @@ static enum lk_status open_data(struct reader *r, struct lk_feed *feed)
 static enum lk_status open_batches(struct reader *r, int64_t size)
 {
     static const struct lk_pipeline none = {0};
-    const struct lk_settings *s = r->settings;
     const struct lk_data_options images = lk_data_wanted(r->model, &none);
-    const struct lk_batches_options options = {.size = (int)size,
-                                               .seed = (uint64_t)s->seed,
-                                               .shuffle = s->shuffle,
-                                               .bucket = (int)s->bucket,
-                                               .height = images.height,
-                                               .width = images.width,
-                                               .threads = (int)s->data_threads,
-                                               .prefetch = (int)s->prefetch,
-                                               .pipeline = r->pipeline};
+    struct lk_batches_options options = lk_settings_batches(r->settings);
+    options.size = (int)size;
+    options.drop_remainder = false; /* there may be less than a batch */
+    options.height = images.height;
+    options.width = images.width;
+    options.pipeline = r->pipeline;
     return lk_batches_create(r->data, &options, &r->batches);
 }
 

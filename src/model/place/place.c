@@ -165,8 +165,8 @@ static enum lk_status read_part(const char **at, int devices, struct part *part)
     if (!equals || equals == *at || (size_t)(equals - *at) >= sizeof part->word ||
         end == equals + 1 || end != *at + length || equals[1] < '0' || equals[1] > '9')
         return lk_fail(LK_E_ARGUMENT,
-                       "place: '%.*s' is not 'auto' and not NAME=NUMBER, as in "
-                       "encoder=0,decoder=1",
+                       "place: '%.*s' is not NAME=NUMBER, as in encoder=0,decoder=1; 'auto' "
+                       "and 'off' stand alone",
                        (int)(length < 80 ? length : 80), *at);
     if (place >= devices)
         return lk_fail(LK_E_ARGUMENT, "place: '%.*s': %s %d device%s, counted from 0",

@@ -259,6 +259,17 @@ enum lk_status lk_settings_fit_to(struct lk_settings *settings, struct lk_data *
     return take_from_data(settings, &own, data);
 }
 
+struct lk_batches_options lk_settings_batches(const struct lk_settings *settings)
+{
+    return (struct lk_batches_options){.size = (int)settings->batch_size,
+                                       .seed = (uint64_t)settings->seed,
+                                       .shuffle = settings->shuffle,
+                                       .drop_remainder = settings->drop_remainder,
+                                       .bucket = (int)settings->bucket,
+                                       .threads = (int)settings->data_threads,
+                                       .prefetch = (int)settings->prefetch};
+}
+
 enum lk_status lk_settings_open_fitted(const struct lk_settings *settings,
                                        struct lk_model **model)
 {

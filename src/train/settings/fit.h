@@ -16,6 +16,9 @@ LK_MUST_CHECK enum lk_status lk_settings_fit_to(struct lk_settings *settings,
 LK_MUST_CHECK enum lk_status lk_settings_kept_vocabulary(const struct lk_settings *settings,
                                                          char **text);
 
+/* How training reads batches, but for the size of images, pipeline and end. */
+struct lk_batches_options lk_settings_batches(const struct lk_settings *settings);
+
 /* As lk_settings_open_model(), saying for what a zoo model that cannot be built was wanted. */
 LK_MUST_CHECK enum lk_status lk_settings_open_fitted(const struct lk_settings *settings,
                                                      struct lk_model **model);
