@@ -6,11 +6,13 @@
  *
  * dy, y, at: [tiles][filters][height x width, or pooled]; dz: [tiles][filters][height][width].
  * Null: y: no relu; at: no pool; dz, db: not wanted. db: from db_first on, db_shard and db_part
- * apart. A part is part_pixels pixels of dy of one shard, or what is left of it.
+ * apart. A part is part_pixels pixels of dy of a shard's run (lib/parts.cl), or what is left.
  *
  * Group ids: expand: 0: filter k, 1: shard, 2: part; total: 0: run of `each` numbers, 1: shard.
  */
 #include "lib/real.cl"
+
+#include "lib/parts.cl"
 #include "lib/sum.cl"
 
 /* `count` windows of an image, from number `first` on. */
@@ -72,14 +74,16 @@ INLINE V expand_plain(__global const S *dy, __global const S *y, __global S *dz,
 BODY void expand_group(__global const S *restrict dy, __global const S *restrict y,
                        __global const B *restrict at, __global S *restrict dz, int dz_first,
                        __global real *restrict db, int db_first, int db_shard, int db_part,
-                       int shard_tiles, int part_pixels, int filters, int height, int width,
-                       __local V *scratch, int group_0, int group_1, int group_2)
+                       int shard_tiles, int run_pixels, int part_pixels, int filters,
+                       int height, int width, __local V *scratch, int group_0, int group_1,
+                       int group_2)
 {
     const int k = group_0, shard = group_1, part = group_2;
     const int plane = height * width, pixels = at ? plane / 4 : plane;
-    const long last = min((part + 1L) * part_pixels, (long)shard_tiles * pixels);
+    const long begin = part_begin(part, run_pixels, part_pixels);
+    const long last = part_end(begin, run_pixels, part_pixels, (long)shard_tiles * pixels);
     V sum = 0;
-    for (long p = (long)part * part_pixels; p < last;) {
+    for (long p = begin; p < last;) {
         const int first = (int)(p % pixels), count = (int)min((long)pixels - first, last - p);
         const size_t image = ((size_t)shard * shard_tiles + p / pixels) * filters + k;
         const size_t from = image * pixels * PARTS + PART;
@@ -96,11 +100,11 @@ BODY void expand_group(__global const S *restrict dy, __global const S *restrict
 KERNEL void conv2d_expand(__global const S *restrict dy, __global const S *restrict y,
                           __global const B *restrict at, __global S *restrict dz, int dz_first,
                           __global real *restrict db, int db_first, int db_shard, int db_part,
-                          int shard_tiles, int part_pixels, int filters, int height, int width,
-                          __local V *scratch)
+                          int shard_tiles, int run_pixels, int part_pixels, int filters,
+                          int height, int width, __local V *scratch)
 {
     expand_group(dy, y, at, dz, dz_first, db, db_first, db_shard, db_part, shard_tiles,
-                 part_pixels, filters, height, width, scratch, get_group_id(0),
+                 run_pixels, part_pixels, filters, height, width, scratch, get_group_id(0),
                  get_group_id(1), get_group_id(2));
 }
 

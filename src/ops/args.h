@@ -35,7 +35,7 @@ struct lk_group_norm {
 
 struct lk_layer_norm {
     lk_int channels, pixels;
-    lk_int parts, part_pixels, shard_tiles; /* of what is summed for gamma and beta */
+    lk_int parts, run_pixels, part_pixels, shard_tiles; /* of what is summed for gamma, beta */
 };
 
 struct lk_attention {
@@ -59,7 +59,7 @@ struct lk_recurrent {
 
 struct lk_prelu {
     lk_int channels, pixels;
-    lk_int parts, part_pixels, shard_tiles; /* of what is summed for slopes */
+    lk_int parts, run_pixels, part_pixels, shard_tiles; /* of what is summed for slopes */
 };
 
 struct lk_embedding {

@@ -67,7 +67,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
 static struct lk_product_setup products_of(const struct lk_op_setup *setup, const char *problem)
 {
     const struct lk_shape *x = &setup->shapes.x[0];
-    return lk_op_step_products(setup, x->rank == 2 ? x->dim[0] : 1, problem);
+    return lk_op_step_products(setup, x->rank == 2 ? x->dim[0] : 0, problem);
 }
 
 static struct lk_product_shape shape_of(const struct lk_op_setup *setup)

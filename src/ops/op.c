@@ -67,15 +67,6 @@ struct lk_grid lk_op_grid(const struct lk_op_setup *setup, int64_t rows, int64_t
     return (struct lk_grid){{lk_divide_up(rows, each), tiles, 1}, lk_op_items(setup)};
 }
 
-int64_t lk_op_part_pixels(const struct lk_op_setup *setup, int64_t channels, int64_t pixels)
-{
-    enum { LEAST_PIXELS = 64 };
-    const int64_t wanted = setup->tiling.vector == 1 ? 512 : 16;
-    const int64_t parts =
-        lk_least(lk_divide_up(wanted, channels), lk_divide_up(pixels, LEAST_PIXELS));
-    return lk_divide_up(pixels, parts);
-}
-
 int lk_op_items(const struct lk_op_setup *setup)
 {
     return setup->tiling.lanes / setup->tiling.vector;

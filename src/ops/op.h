@@ -190,10 +190,6 @@ struct lk_op_rows lk_op_rows(const struct lk_op_setup *setup);
 struct lk_grid lk_op_grid(const struct lk_op_setup *setup, int64_t rows, int64_t each,
                           int64_t tiles);
 
-/* Pixels of one part where sums over so many pixels, of each of so many channels, are divided
- * among work-groups. Parts decide bits: they follow from these and the device's class alone. */
-int64_t lk_op_part_pixels(const struct lk_op_setup *setup, int64_t channels, int64_t pixels);
-
 /* Work-items of a work-group, which together compute one batch tile. */
 int lk_op_items(const struct lk_op_setup *setup);
 

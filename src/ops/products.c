@@ -17,8 +17,9 @@ struct lk_product_setup lk_op_step_products(const struct lk_op_setup *setup, int
                                             const char *problem)
 {
     struct lk_product_setup of = lk_op_products(setup, problem);
-    of.tiling.tiles *= steps;
-    of.tiling.shard_tiles *= steps;
+    of.run_tiles = steps;
+    of.tiling.tiles *= steps > 0 ? steps : 1;
+    of.tiling.shard_tiles *= steps > 0 ? steps : 1;
     return of;
 }
 

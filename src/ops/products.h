@@ -9,7 +9,8 @@
 /* problem: shapes and options, for keys of choices; borrowed, needed to prepare alone. */
 struct lk_product_setup lk_op_products(const struct lk_op_setup *setup, const char *problem);
 
-/* Of one product over `steps` time steps of every sample, which count as tiles. */
+/* Of one product over `steps` time steps of every sample, which count as tiles; 0: x is no
+ * sequence. */
 struct lk_product_setup lk_op_step_products(const struct lk_op_setup *setup, int64_t steps,
                                             const char *problem);
 

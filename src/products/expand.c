@@ -3,19 +3,23 @@
 
 #include "base/fail.h"
 
-/* Parts decide the order of sums: they follow from the shape, the shard and the class alone. A
- * GPU gets more of them, since its work-groups are small and wait for memory. */
+/* Parts decide the order of sums: they follow from the shape, the shard and the class alone; of
+ * a sequence not from how many steps it has. A GPU gets more of them, since its work-groups are
+ * small and wait for memory. */
 static void choose_parts(const struct lk_product_setup *setup, struct lk_expand *expand)
 {
     enum { MOST_PARTS = 64, LEAST_PIXELS = 64 };
-    const int64_t pixels = (expand->height >> expand->pools) *
-                           (expand->width >> expand->pools) * setup->tiling.shard_tiles;
+    const bool is_gpu = setup->tiling.vector == 1;
+    const int64_t plane = (expand->height >> expand->pools) * (expand->width >> expand->pools);
+    const int64_t pixels = plane * setup->tiling.shard_tiles;
+    expand->run_pixels = is_gpu ? lk_run_pixels(setup, plane) : pixels;
     expand->part_pixels = pixels;
-    if (setup->tiling.vector == 1)
-        expand->part_pixels = lk_divide_up(pixels, MOST_PARTS);
+    if (is_gpu)
+        expand->part_pixels =
+            setup->run_tiles > 0 ? LEAST_PIXELS : lk_divide_up(pixels, MOST_PARTS);
     if (expand->part_pixels < LEAST_PIXELS)
         expand->part_pixels = lk_least(LEAST_PIXELS, pixels);
-    expand->parts.parts = lk_divide_up(pixels, expand->part_pixels);
+    expand->parts.parts = is_gpu ? lk_count_parts(setup, plane, expand->part_pixels) : 1;
     expand->parts.count = expand->filters;
 }
 
@@ -93,8 +97,9 @@ enum lk_status lk_expand_enqueue(const struct lk_product_setup *setup,
         LK_INT(expand->dz_first), LK_BUF(in_parts ? run->workspace : run->db),
         LK_INT(in_parts ? p->first : 0),
         LK_INT(in_parts ? p->count * p->parts : run->dw_stride),
-        LK_INT(in_parts ? p->count : 0), LK_INT(t->shard_tiles), LK_INT(expand->part_pixels),
-        LK_INT(expand->filters), LK_INT(expand->height), LK_INT(expand->width), LK_LOCAL(row)));
+        LK_INT(in_parts ? p->count : 0), LK_INT(t->shard_tiles), LK_INT(expand->run_pixels),
+        LK_INT(expand->part_pixels), LK_INT(expand->filters), LK_INT(expand->height),
+        LK_INT(expand->width), LK_LOCAL(row)));
     return in_parts ? lk_partial_sums_enqueue(setup, p, run->workspace, run->db, run->dw_stride)
                     : LK_OK;
 }

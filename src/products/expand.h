@@ -13,7 +13,7 @@ struct lk_expand {
     bool makes_dz, makes_db;
 
     int64_t dz_first; /* in the workspace, in stored numbers */
-    int64_t part_pixels;
+    int64_t run_pixels, part_pixels;
     struct lk_partial_sums parts;
     struct lk_kernel *kernel; /* NULL: there is nothing to make */
 };

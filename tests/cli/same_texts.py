@@ -20,6 +20,22 @@ MODELS = {
                             '--set', 'wide=24', '--set', 'attentiondropout=0.2'],
 }
 LAZY = ['--optimizer', 'adam lazy=true']
+LENGTHS = 14, 40, 160
+# One table for the words that are read and for what is made of them.
+TIED = """name: tied
+input: {tokens: {shape: [%d], type: int32, length: true}}
+vocabulary: 256
+classes: 3
+layers:
+  - {name: words, embedding: {vocabulary: $vocabulary, units: 32}}
+  - {dense: {units: 32, activation: tanh}}
+  - prelu
+  - {weights: words, dense_transpose: {units: $vocabulary}}
+  - {gru: {units: 24, return_sequences: true}}
+  - global_average_pool1d
+  - dense: {units: $classes}
+  - softmax
+"""
 
 
 class SameTexts(ProgramTest):
@@ -34,7 +50,7 @@ class SameTexts(ProgramTest):
                 file.write(f'{i % 3}\t{" ".join(words)}\n')
 
     def arguments(self, model, run, length):
-        return ['train', model, *MODELS[model], '--data',
+        return ['train', model, *MODELS.get(model, []), '--data',
                 f'text:texts.txt,unit=word,length={length}', '--batch-size', str(BATCH),
                 '--shards', '4', '--epochs', '100', '--val', 'off', '--tune', 'off', '--lr',
                 '0.01', '--run', run]
@@ -66,14 +82,24 @@ class SameTexts(ProgramTest):
         return one
 
     def test_one_device_or_two(self):
-        """A run that does not wait for other devices, too, where there are none; and however
-        far texts are padded."""
+        """A run that does not wait for other devices, too, where there are none."""
         for model in MODELS:
             self.check(model, {
                 f'{model} halves': (['--device', '0/2', '--split', 'all'], {}),
-                f'{model} async': (['--device', '0', '--mode', 'async'], {}),
-                f'{model} padded': ([], {'length': 40})})
+                f'{model} async': (['--device', '0', '--mode', 'async'], {})})
             shutil.rmtree(self.path('one'))
+
+    def test_padding(self):
+        """However far texts are padded, on devices of both classes."""
+        for length in LENGTHS:
+            self.put(f'tied{length}.yaml', TIED % length)
+        for kernels in 'cpu', 'gpu':
+            for model in *MODELS, 'tied%d.yaml':
+                with self.subTest(model, kernels=kernels):
+                    one, *others = (self.bits(model % length if '%' in model else model, 'run',
+                                              '--steps', '3', '--fresh', length=length,
+                                              LOCKSTEP_CLASS=kernels) for length in LENGTHS)
+                    self.assertEqual(others, [one] * len(others))
 
     def test_mixed_precision_and_going_on(self):
         for model in MODELS:

@@ -13,7 +13,7 @@
  * With FUSED backward has a part of a shard for each group and also makes, while x and dy are
  * at hand, the sums of d and d u for layer_norm_total_lanes: over a block, then over blocks;
  * sums: [shards][parts][channels][2][LANES]. Either sums or dx may be null. A part is
- * part_pixels pixels of a shard, tiles in turn, or what is left.
+ * part_pixels pixels of a shard's run (lib/parts.cl), tiles in turn, or what is left.
  *
  * -D: RELU: 0 or 1; BLOCK: pixels at once; FUSED: 0 or 1; STREAM: y is too large for caches.
  * Group ids: 0: block of pixels, 1: tile; of backward if FUSED: 0: part, 1: shard.
@@ -22,6 +22,7 @@
 #include "lib/real.cl"
 
 #include "lib/gate.cl"
+#include "lib/parts.cl"
 #include "lib/put.cl"
 #include "ops/args.h"
 
@@ -177,8 +178,9 @@ KERNEL void layer_norm_backward(__global const S *restrict x, __global const S *
 {
 #if FUSED
     const size_t part = TILE * a.parts + get_group_id(0);
-    const long begin = (long)get_group_id(0) * a.part_pixels;
-    const long end = min(begin + a.part_pixels, (long)a.shard_tiles * a.pixels);
+    const long begin = part_begin(get_group_id(0), a.run_pixels, a.part_pixels);
+    const long end =
+        part_end(begin, a.run_pixels, a.part_pixels, (long)a.shard_tiles * a.pixels);
     __global V *own = sums ? sums + part * a.channels * 2 * PARTS + PART : 0;
     if (own)
         for (int i = 0; i < 2 * a.channels; i++)

@@ -7,8 +7,9 @@
  * x, y, dy: stored [tiles][channels][pixels][LANES]; saved: [tiles][pixels][2][LANES];
  * dgamma, dbeta: [channels] of every shard, dw_shard apart, or null; sums: [shards][parts][2]
  * [channels], of layer_norm_total_lanes [shards][parts][channels][2][LANES]. A part is
- * part_pixels pixels of a shard, tiles in turn, or what is left. Sums run over 64 terms, then
- * over those, over lanes and parts; in layer_norm_total_lanes over parts and then over lanes.
+ * part_pixels pixels of a shard's run (lib/parts.cl), tiles in turn, or what is left. Sums run
+ * over 64 terms, then over those, over lanes and parts; in layer_norm_total_lanes over parts
+ * and then over lanes.
  *
  * -D: RELU: 0 or 1; COLUMNS: channels of a group of gradients.
  * Group ids: gradients: 0: block of channels, 1: shard, 2: part; totals: 0: run of `each`
@@ -17,6 +18,7 @@
 #include "lib/real.cl"
 
 #include "lib/gate.cl"
+#include "lib/parts.cl"
 #include "lib/sum.cl"
 #include "ops/args.h"
 
@@ -34,8 +36,9 @@ INLINE void sum_channels(__global const S *restrict x, __global const S *restric
                          struct results to, const struct lk_layer_norm *a, int c,
                          const int count, __local V *scratch)
 {
-    const long begin = (long)get_group_id(2) * a->part_pixels;
-    const long end = min(begin + a->part_pixels, (long)a->shard_tiles * a->pixels);
+    const long begin = part_begin(get_group_id(2), a->run_pixels, a->part_pixels);
+    const long end =
+        part_end(begin, a->run_pixels, a->part_pixels, (long)a->shard_tiles * a->pixels);
     V plain[COLUMNS], product[COLUMNS];
     for (int j = 0; j < count; j++)
         plain[j] = product[j] = (V)0;

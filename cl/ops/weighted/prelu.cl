@@ -7,14 +7,16 @@
  *
  * x, y, dy, dx: stored [tiles][channels][pixels][LANES]; slope: [channels]; dslope: [channels]
  * of every shard and part, to_shard and to_part apart. dx, dslope: null: not wanted. A part is
- * part_pixels pixels of a shard, tiles in turn, or what is left. Sums run over 64 terms, then
- * over those, then over lanes. In a dead lane dy is 0.
+ * part_pixels pixels of a shard's run (lib/parts.cl), or what is left. Sums run over 64 terms,
+ * then over those, then over lanes. In a dead lane dy is 0.
  *
  * -D: COLUMNS: channels of a group of backward.
  * Group ids: forward: 0: `each` rows; backward: 0: block of channels, 1: shard, 2: part; total:
  * 0: run of `each` channels, 1: shard.
  */
 #include "lib/real.cl"
+
+#include "lib/parts.cl"
 #include "lib/sum.cl"
 #include "ops/args.h"
 
@@ -42,8 +44,9 @@ INLINE void differentiate(__global const S *restrict x, __global const real *res
                           __global real *restrict to, const struct lk_prelu *a, int c,
                           const int count, __local V *scratch)
 {
-    const long begin = (long)get_group_id(2) * a->part_pixels;
-    const long end = min(begin + a->part_pixels, (long)a->shard_tiles * a->pixels);
+    const long begin = part_begin(get_group_id(2), a->run_pixels, a->part_pixels);
+    const long end =
+        part_end(begin, a->run_pixels, a->part_pixels, (long)a->shard_tiles * a->pixels);
     V sum[COLUMNS];
     for (int j = 0; j < count; j++)
         sum[j] = (V)0;

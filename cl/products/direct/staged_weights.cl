@@ -3,8 +3,9 @@
  *   out[part][c, r, s, k] = sum over the part's tiles, i, j, lanes of
  *       dz[k, i, j] * x[c, i*STRIDE_Y + r*GAP_Y - PAD_Y, j*STRIDE_X + s*GAP_X - PAD_X]
  *
- * A part is part_tiles tiles of one shard. Each lane's sum runs over (tile, strip of STRIP
- * columns, row, column), then the lanes are added as a tree; no blocking changes this order.
+ * A part is part_tiles tiles of a shard's run (lib/parts.cl). Each lane's sum runs over (tile,
+ * strip of STRIP columns, row, column), then the lanes are added as a tree; no blocking changes
+ * this order.
  *
  *   x: [tiles][GROUPS][channels][IN_H][IN_W]; out: [parts] out_stride apart, k innermost
  *   dz: GRADIENT 0: dy itself, [tiles][GROUPS][filters][OUT_H][OUT_W]; 1: dy where y > 0;
@@ -24,6 +25,8 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+
+#include "lib/parts.cl"
 #include "lib/sum.cl"
 #include "products/direct/taps.cl"
 
@@ -188,16 +191,19 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
                       __global const S *restrict y, __global const B *restrict at,
                       __global real *restrict out, int out_first, int out_stride, int channels,
                       int filters, int group_channels, int group_filters, int shard_tiles,
-                      int part_tiles, __local V *sums, __local V *staged, int group_0,
-                      int group_1, int group_2)
+                      int run_tiles, int part_tiles, __local V *sums, __local V *staged,
+                      int group_0, int group_1, int group_2)
 {
     const int runs = (filters + group_filters - 1) / group_filters;
     const int g = group_0 / runs, k0 = group_0 % runs * group_filters;
     const int k1 = min(k0 + group_filters, filters), c0 = group_1 * group_channels;
     const int c1 = min(c0 + group_channels, channels), part = group_2;
-    const int parts_of_shard = (shard_tiles + part_tiles - 1) / part_tiles;
-    const int t0 = part / parts_of_shard * shard_tiles + part % parts_of_shard * part_tiles;
-    const int t1 = min(t0 + part_tiles, (part / parts_of_shard + 1) * shard_tiles);
+    const int parts_of_run = (run_tiles + part_tiles - 1) / part_tiles;
+    const int parts_of_shard = shard_tiles / run_tiles * parts_of_run;
+    const int shard = part / parts_of_shard * shard_tiles;
+    const long begin = part_begin(part % parts_of_shard, run_tiles, part_tiles);
+    const int t0 = shard + (int)begin;
+    const int t1 = shard + (int)part_end(begin, run_tiles, part_tiles, shard_tiles);
     dy += dy_first / VECTOR;
     out += out_first + (size_t)part * out_stride + g * filters;
 #if STAGED
@@ -245,9 +251,9 @@ KERNEL void conv2d_weights(__global const S *restrict x, __global const S *restr
                            __global const B *restrict at, __global real *restrict out,
                            int out_first, int out_stride, int channels, int filters,
                            int group_channels, int group_filters, int shard_tiles,
-                           int part_tiles, __local V *sums, __local V *staged)
+                           int run_tiles, int part_tiles, __local V *sums, __local V *staged)
 {
     weigh_group(x, dy, dy_first, y, at, out, out_first, out_stride, channels, filters,
-                group_channels, group_filters, shard_tiles, part_tiles, sums, staged,
+                group_channels, group_filters, shard_tiles, run_tiles, part_tiles, sums, staged,
                 get_group_id(0), get_group_id(1), get_group_id(2));
 }

@@ -5,7 +5,7 @@
  *       dz[k, i, j] * x[c, i*stride_y + r*gap_y - pad_y, j*stride_x + s*gap_x - pad_x]
  *
  * One chain of products a result, in ascending order of tile, i, j, lane; outside the image x
- * is 0. A part is part_pixels pixels of one shard, or what is left of it.
+ * is 0. A part is part_pixels pixels of a shard's run (lib/parts.cl), or what is left of it.
  *
  *   x: [tiles][groups][channels][in_h][in_w] from x_first on
  *   dz: [tiles][groups][filters][out_h][out_w] from dz_first on
@@ -16,6 +16,8 @@
  * -D: TAPS_Y TAPS_X; gemm.cl, where a slice is BK lanes of a pixel (LANES % BK is 0)
  */
 #include "lib/real.cl"
+
+#include "lib/parts.cl"
 #include "products/gpu/args.h"
 #include "products/kernel/args.h"
 /* Slices are turned on their way into local memory: no two on the same bank. */
@@ -54,10 +56,10 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const S *OPERAND x, int x_first,
 
     /* The part's first pixel and how many it has. */
     const int all = a.shard_tiles * pixels; /* of a shard */
-    const int parts = (all + a.part_pixels - 1) / a.part_pixels;
-    const int begin = get_group_id(2) % parts * a.part_pixels;
-    const int count = min(a.part_pixels, all - begin);
-    const size_t tile = get_group_id(2) / parts * a.shard_tiles + begin / pixels;
+    const int part = get_group_id(2) % a.parts;
+    const int begin = (int)part_begin(part, a.run_pixels, a.part_pixels);
+    const int count = (int)part_end(begin, a.run_pixels, a.part_pixels, all) - begin;
+    const size_t tile = get_group_id(2) / a.parts * a.shard_tiles + begin / pixels;
     const size_t x_tile = (size_t)a.groups * a.channels * of.in_h * of.in_w * LANES;
     const size_t dz_tile = (size_t)a.groups * a.filters * pixels * LANES;
     x += x_first + tile * x_tile + (size_t)g * a.channels * of.in_h * of.in_w * LANES;

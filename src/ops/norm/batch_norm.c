@@ -7,7 +7,7 @@
  * Soudry, Train longer, generalize better (2017); names and standard options as in Keras */
 #include "base/fail.h"
 #include "ops/activation.h"
-#include "ops/op.h"
+#include "ops/parts.h"
 
 #include <stdio.h>
 #include <string.h>

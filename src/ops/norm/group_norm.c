@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "ops/args.h"
 #include "ops/norm/norm.h"
+#include "ops/parts.h"
 
 #include <stdio.h>
 

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "ops/args.h"
 #include "ops/norm/norm.h"
+#include "ops/parts.h"
 
 #include <stdio.h>
 
@@ -42,7 +43,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     return LK_OK;
 }
 
-enum { FUSED_PARTS = 16 }; /* of a shard */
+enum { FUSED_PARTS = 16, FUSED_STEPS = 16 }; /* of a shard; time steps of a part */
 
 struct state {
     struct lk_kernel *forward, *backward, *gradients, *total;
@@ -53,12 +54,27 @@ struct state {
 };
 
 /* Where every core gets parts enough, and their sums stay in its cache, one kernel reads x and
- * dy once for both gradients. */
-static bool is_fused(const struct lk_op_setup *setup, int64_t channels, int64_t summed)
+ * dy once for both gradients. Not the number of time steps decides, of which some are padding.
+ */
+static bool is_fused(const struct lk_op_setup *setup, int64_t channels, int64_t summed,
+                     bool of_steps)
 {
     enum { MOST_CHANNELS = 2048, LEAST_PIXELS = 8 };
     return setup->wants_dw && setup->shapes.params > 0 && setup->tiling.vector > 1 &&
-           channels <= MOST_CHANNELS && summed >= FUSED_PARTS * (int64_t)LEAST_PIXELS;
+           channels <= MOST_CHANNELS &&
+           (of_steps || summed >= FUSED_PARTS * (int64_t)LEAST_PIXELS);
+}
+
+static struct lk_op_parts choose_parts(const struct lk_op_setup *setup, bool is_fused,
+                                       int64_t channels, int64_t tile_pixels, bool of_steps)
+{
+    const int64_t summed = setup->tiling.shard_tiles * tile_pixels;
+    struct lk_op_parts parts = lk_op_parts(setup, channels, tile_pixels, of_steps);
+    if (!is_fused)
+        return parts;
+    parts.pixels = of_steps ? FUSED_STEPS : lk_divide_up(summed, FUSED_PARTS);
+    parts.count = summed / parts.run_pixels * lk_divide_up(parts.run_pixels, parts.pixels);
+    return parts;
 }
 
 /* Divides the work; parts decide bits, so they follow from the shape, the shard and the
@@ -70,9 +86,8 @@ static void divide(const struct lk_op_setup *setup, struct state *s)
     const struct lk_shape *x = &setup->shapes.x[0];
     const bool is_gpu = setup->tiling.vector == 1;
     int64_t channels = lk_shape_count(x), pixels = 1;
-    s->time_steps = 1;
-    if (o->axis == CHANNELS && x->rank == 2)
-        s->time_steps = x->dim[0];
+    const bool of_steps = o->axis == CHANNELS && x->rank == 2;
+    s->time_steps = of_steps ? x->dim[0] : 1;
     if (o->axis == CHANNELS && x->rank == 3)
         pixels = x->dim[1] * x->dim[2];
     channels /= s->time_steps * pixels;
@@ -80,16 +95,17 @@ static void divide(const struct lk_op_setup *setup, struct state *s)
     while (block > LEAST_WIDE && block * channels > CACHED_ROWS)
         block /= 2;
     s->columns = !is_gpu && pixels == 1 ? SIDE_BY_SIDE : 1;
-    const int64_t summed = setup->tiling.shard_tiles * s->time_steps * pixels;
-    s->is_fused = is_fused(setup, channels, summed);
+    const int64_t tile_pixels = s->time_steps * pixels, tiles = setup->tiling.shard_tiles;
+    s->is_fused = is_fused(setup, channels, tiles * tile_pixels, of_steps);
     s->block = !is_gpu && pixels > 1 ? block : 1;
-    const int64_t part_pixels = s->is_fused ? lk_divide_up(summed, FUSED_PARTS)
-                                            : lk_op_part_pixels(setup, channels, summed);
+    const struct lk_op_parts parts =
+        choose_parts(setup, s->is_fused, channels, tile_pixels, of_steps);
     s->area = (struct lk_layer_norm){.channels = channels,
                                      .pixels = pixels,
-                                     .parts = lk_divide_up(summed, part_pixels),
-                                     .part_pixels = part_pixels,
-                                     .shard_tiles = setup->tiling.shard_tiles * s->time_steps};
+                                     .parts = parts.count,
+                                     .run_pixels = parts.run_pixels,
+                                     .part_pixels = parts.pixels,
+                                     .shard_tiles = tiles * s->time_steps};
 }
 
 static enum lk_status announce_gradients(const struct lk_op_setup *setup, struct state *s)

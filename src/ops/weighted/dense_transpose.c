@@ -63,7 +63,7 @@ static struct lk_product_setup describe(const struct lk_op_setup *setup, char pr
     *shape = lk_matrix_shape(o->units, channels, false, false);
     snprintf(problem, bytes, "[%" PRId64 ", 1, 1] filters=%" PRId64 " kernel=1,1 bias=false",
              o->units, channels);
-    return lk_op_step_products(setup, x->rank == 2 ? x->dim[0] : 1, problem);
+    return lk_op_step_products(setup, x->rank == 2 ? x->dim[0] : 0, problem);
 }
 
 static struct lk_layer_wants wants_of(const struct lk_op_setup *setup)

@@ -3,7 +3,7 @@
  * Sun, Delving Deep into Rectifiers (2015), whose first value, 1/4, slopes have */
 #include "base/fail.h"
 #include "ops/args.h"
-#include "ops/op.h"
+#include "ops/parts.h"
 
 #include <stdio.h>
 
@@ -67,14 +67,16 @@ static void divide(const struct lk_op_setup *setup, struct state *s)
     const int64_t channels = lk_shape_count(&setup->shapes.param[0].shape);
     s->time_steps = o->slopes == CHANNELS && x->rank == 2 ? x->dim[0] : 1;
     const int64_t pixels = lk_shape_count(x) / (s->time_steps * channels);
-    const int64_t tiles = setup->tiling.shard_tiles * s->time_steps, summed = tiles * pixels;
-    const int64_t part_pixels = lk_op_part_pixels(setup, channels, summed);
+    const bool of_steps = x->rank == 2 && o->slopes != ELEMENTS;
+    const struct lk_op_parts parts =
+        lk_op_parts(setup, channels, s->time_steps * pixels, of_steps);
     s->columns = !is_gpu && pixels == 1 ? SIDE_BY_SIDE : 1;
     s->area = (struct lk_prelu){.channels = channels,
                                 .pixels = pixels,
-                                .parts = lk_divide_up(summed, part_pixels),
-                                .part_pixels = part_pixels,
-                                .shard_tiles = tiles};
+                                .parts = parts.count,
+                                .run_pixels = parts.run_pixels,
+                                .part_pixels = parts.pixels,
+                                .shard_tiles = setup->tiling.shard_tiles * s->time_steps};
 }
 
 static enum lk_status prepare(struct lk_op_setup *setup)

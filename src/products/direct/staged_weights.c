@@ -121,16 +121,20 @@ static void choose_group(const struct lk_product_setup *setup, const struct lk_p
                  lk_divide_up(w->group_filters, b->block.columns) * b->block.columns);
 }
 
-/* Parts decide the order of sums: they follow from the shape and the class alone. */
+/* Parts decide the order of sums: they follow from the shape and the class alone; of a sequence
+ * not from how many steps it has, which are taken to be a few dozen. */
 static void choose_parts(const struct lk_product_setup *setup, const struct lk_product_shape *s,
                          struct staged *w)
 {
+    enum { USUAL_STEPS = 64, LEAST_STEPS = 4 };
     w->parts.count = s->groups * s->filters * s->channels * s->axis[0].taps * s->axis[1].taps;
     const int64_t wanted = setup->tiling.vector == 1 ? 512 : 16;
     const int64_t groups = lk_divide_up(w->parts.count, setup->tiling.vector == 1 ? 64 : 8192);
     const int64_t tiles = setup->tiling.shard_tiles;
     w->part_tiles = lk_divide_up(tiles, lk_least(tiles, lk_divide_up(wanted, groups)));
-    w->parts.parts = lk_divide_up(tiles, w->part_tiles);
+    if (setup->run_tiles > 0)
+        w->part_tiles = LEAST_STEPS * lk_divide_up(USUAL_STEPS * groups, LEAST_STEPS * wanted);
+    w->parts.parts = lk_count_parts(setup, 1, w->part_tiles);
 }
 
 static enum lk_status prepare_kernel(const struct lk_product_setup *setup,
@@ -180,7 +184,8 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                       LK_BUF(w->gradient == LK_GRADIENT_POOLED ? run->at : NULL),
                       LK_PARTIAL_SUMS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
                       LK_INT(s->channels), LK_INT(s->filters), LK_INT(w->group_channels),
-                      LK_INT(w->group_filters), LK_INT(t->shard_tiles), LK_INT(w->part_tiles),
+                      LK_INT(w->group_filters), LK_INT(t->shard_tiles),
+                      LK_INT(lk_run_pixels(setup, 1)), LK_INT(w->part_tiles),
                       LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes)));
     return lk_partial_sums_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
 }

@@ -20,7 +20,8 @@ struct lk_gpu_turn {
 
 struct lk_gpu_sums {
     lk_int groups, channels, filters;
-    lk_int shard_tiles, part_pixels;
+    lk_int shard_tiles, parts; /* of a shard */
+    lk_int run_pixels, part_pixels;
 };
 
 #endif

@@ -9,17 +9,21 @@
 #include "products/kernel/geometry.h"
 #include <stdio.h>
 
-/* Parts decide the order of sums: they follow from the shape and the shard alone. */
+/* Parts decide the order of sums: they follow from the shape and the shard alone; of a sequence
+ * not from how many steps it has, so the more blocks there are, the longer its parts. */
 static int64_t count_parts(const struct lk_product_setup *setup,
                            const struct lk_product_shape *s, int64_t *part_pixels)
 {
+    enum { LEAST_PIXELS = 32, MOST_GROUPS = 512, FEW_BLOCKS = 16 };
     const int64_t rows = s->channels * s->axis[0].taps * s->axis[1].taps;
     const int64_t blocks = lk_divide_up(rows, 128) * lk_divide_up(s->filters, 128) * s->groups;
-    const int64_t pixels = s->axis[0].out * s->axis[1].out * setup->tiling.shard_tiles;
-    *part_pixels = lk_divide_up(pixels, lk_divide_up(512, blocks));
-    if (*part_pixels < 32)
-        *part_pixels = 32;
-    return lk_divide_up(pixels, *part_pixels);
+    const int64_t plane = s->axis[0].out * s->axis[1].out;
+    *part_pixels = setup->run_tiles > 0 ? LEAST_PIXELS * lk_divide_up(blocks, FEW_BLOCKS)
+                                        : lk_divide_up(plane * setup->tiling.shard_tiles,
+                                                       lk_divide_up(MOST_GROUPS, blocks));
+    if (*part_pixels < LEAST_PIXELS)
+        *part_pixels = LEAST_PIXELS;
+    return lk_count_parts(setup, plane, *part_pixels);
 }
 
 struct lk_gpu_product lk_gpu_weights_product(const struct lk_product_setup *setup,
@@ -71,6 +75,8 @@ enum lk_status lk_gpu_weights_enqueue(const struct lk_product_setup *setup,
                                      .channels = s->channels,
                                      .filters = s->filters,
                                      .shard_tiles = t->shard_tiles,
+                                     .parts = w->parts.parts,
+                                     .run_pixels = lk_run_pixels(setup, y->out * x->out),
                                      .part_pixels = w->part_pixels};
     LK_TRY(LK_ENQUEUE(w->kernel, grid, LK_BUF(run->x), LK_INT(0), LK_BUF(run->dz),
                       LK_INT(run->dz_first),

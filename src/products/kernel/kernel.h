@@ -49,6 +49,7 @@ struct lk_product_setup {
     const char *problem;     /* shapes and options, for keys of choices */
     struct lk_tiling tiling; /* as lk_op_setup: to prepare with the most shards; to enqueue with
                               * those of this run */
+    int64_t run_tiles;       /* of a sequence: as many of its tiles as time steps; else 0 */
     enum lk_dtype real;      /* LK_F32 or LK_F64 */
     bool stores_half;        /* activations and their gradients lie in memory as halves */
     struct lk_arena *arena;  /* lives as long as what is prepared, and keeps its kernels */

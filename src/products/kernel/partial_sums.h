@@ -11,6 +11,12 @@ struct lk_partial_sums {
     struct lk_kernel *total;
 };
 
+/* The pixels of a run, within which parts lie (cl/lib/parts.cl), of tiles of so many: the time
+ * steps of a batch tile, or the whole shard; and the parts of all of them. */
+int64_t lk_run_pixels(const struct lk_product_setup *setup, int64_t tile_pixels);
+int64_t lk_count_parts(const struct lk_product_setup *setup, int64_t tile_pixels,
+                       int64_t part_pixels);
+
 /* Announces what adds them. *reals: how many they take in the workspace. fails: LK_E_BUILD */
 LK_MUST_CHECK enum lk_status lk_partial_sums_prepare(const struct lk_product_setup *setup,
                                                      struct lk_partial_sums *parts,

@@ -214,6 +214,8 @@ static enum lk_status enqueue_sums(const struct lk_product_setup *setup, const s
                                      .channels = g->ins,
                                      .filters = g->outs,
                                      .shard_tiles = 1,
+                                     .parts = shards,
+                                     .run_pixels = row,
                                      .part_pixels = count};
     LK_TRY(LK_ENQUEUE(w->inputs, of_ins, LK_BUF(run->x), LK_INT(0), LK_BUF(NULL), LK_BUF(NULL),
                       LK_BUF(run->workspace), LK_INT(w->v_first), LK_INT(first), LK_INT(row),
