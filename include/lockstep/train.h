@@ -84,7 +84,7 @@ struct lk_trainer;
 
 /* Opens device, data, model and run directory, builds the kernels, goes on from the newest
  * checkpoint where there is one. `handler` may be NULL; it is called on the caller's thread.
- * Where a device fails meanwhile and others are left, on those, with a warning.
+ * Where one of several devices that were opened fails meanwhile, on the others, with a warning.
  * fails: as its parts do; a run directory of another model is refused with LK_E_ARGUMENT */
 LK_API LK_MUST_CHECK enum lk_status
 lk_trainer_create(const struct lk_settings *settings,
@@ -100,9 +100,10 @@ LK_API LK_MUST_CHECK enum lk_status lk_trainer_run(struct lk_trainer *trainer);
 LK_API void lk_trainer_stop(struct lk_trainer *trainer);
 
 /* Once lk_trainer_run() has failed for want of devices (LK_E_DEVICE): whether the model was
- * divided among devices of which some still work, so that the run can go on from its checkpoint
- * with the model placed anew on those. Then it sets the devices and the places of `settings`.
- * Destroy the trainer before the next one is made. */
+ * divided among devices of which some still work, so that the run can go on from its
+ * checkpoint, or begin again if it has not done a step, with the model placed anew on those.
+ * Then it sets the devices and the places of `settings`. Destroy the trainer before the next
+ * one is made. */
 LK_API bool lk_trainer_find_left(const struct lk_trainer *trainer,
                                  struct lk_settings *settings);
 

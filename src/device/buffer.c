@@ -60,6 +60,13 @@ static cl_mem allocate(struct lk_device *device, size_t bytes, cl_mem_flags flag
     return mem;
 }
 
+/* Drivers say that a device has too little memory by each of these. */
+static bool is_shortage(cl_int error)
+{
+    return error == CL_MEM_OBJECT_ALLOCATION_FAILURE || error == CL_OUT_OF_RESOURCES ||
+           error == CL_OUT_OF_HOST_MEMORY || error == CL_INVALID_BUFFER_SIZE;
+}
+
 /* Many drivers, PoCL among them, allow more memory than the device has and fail at the first
  * use, or swap; so allocations beyond the device's memory are refused here. */
 enum lk_status lk_buffer_create_with(struct lk_device *device, size_t bytes, cl_mem_flags flags,
@@ -76,6 +83,8 @@ enum lk_status lk_buffer_create_with(struct lk_device *device, size_t bytes, cl_
     if (held <= info->memory_bytes && bytes <= info->memory_bytes - held)
         mem = allocate(device, bytes, flags, &used, &error);
     lk_device_block_if_abandoned(device);
+    if (error != CL_SUCCESS && !is_shortage(error))
+        return lk_device_fail(device, error, "clCreateBuffer");
     if (error != CL_SUCCESS)
         return lk_fail(LK_E_DEVICE_MEMORY,
                        "%zu bytes of device memory: %s (%zu allocated, %s has %zu)", bytes,
@@ -162,7 +171,7 @@ enum lk_status lk_buffer_view(struct lk_buffer *parent, size_t offset, size_t by
     made->region = lk_region_take(made->whole, made->offset, bytes, &error);
     if (!made->region) {
         free(made);
-        return lk_opencl_fail(error, "clCreateSubBuffer");
+        return lk_device_fail(parent->device, error, "clCreateSubBuffer");
     }
     made->mem = lk_region_memory(made->region);
     *view = made;
@@ -256,6 +265,8 @@ enum lk_status lk_buffer_write_surely(struct lk_buffer *buffer, size_t offset, s
                    bytes);
     }
     free(block);
+    if (status == LK_OK && !is_there)
+        lk_device_blame(buffer->device);
     return status != LK_OK || is_there
                ? status
                : lk_fail(LK_E_DEVICE,

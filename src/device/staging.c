@@ -29,7 +29,7 @@ enum lk_status lk_staging_create(struct lk_device *device, size_t bytes,
                                bytes ? bytes : 1, 0, NULL, NULL, &error);
     if (error != CL_SUCCESS) {
         lk_staging_destroy(made);
-        return lk_opencl_fail(error, "pinned host memory");
+        return lk_device_fail(device, error, "pinned host memory");
     }
     *staging = made;
     return LK_OK;

@@ -43,7 +43,7 @@ static enum lk_status compare_clocks(struct lk_device *device, cl_ulong *device_
     const double before = lk_seconds();
     cl_int error = clEnqueueMarkerWithWaitList(device->queue, 0, NULL, &event);
     if (error != CL_SUCCESS)
-        return lk_opencl_fail(error, "clEnqueueMarkerWithWaitList");
+        return lk_device_fail(device, error, "clEnqueueMarkerWithWaitList");
     error = clWaitForEvents(1, &event);
     const double after = lk_seconds();
     const bool has_times = get_time(event, CL_PROFILING_COMMAND_END, &end);
@@ -52,7 +52,7 @@ static enum lk_status compare_clocks(struct lk_device *device, cl_ulong *device_
         queued = end; /* the driver does not tell when a marker was queued */
     clReleaseEvent(event);
     if (error != CL_SUCCESS)
-        return lk_opencl_fail(error, "clWaitForEvents");
+        return lk_device_fail(device, error, "clWaitForEvents");
     if (!has_times)
         return lk_fail(LK_E_UNSUPPORTED, "%s tells no times of its commands",
                        device->info.name);

@@ -37,7 +37,8 @@ static enum lk_status share(struct lk_transfer_buffer *transfer, size_t bytes)
                            CL_MAP_WRITE, 0, bytes, 0, NULL, NULL, &error);
     lk_device_block_if_abandoned(transfer->device);
     transfer->is_shared = error == CL_SUCCESS;
-    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueMapBuffer");
+    return error == CL_SUCCESS ? LK_OK
+                               : lk_device_fail(transfer->device, error, "clEnqueueMapBuffer");
 }
 
 enum lk_status lk_transfer_buffer_create(struct lk_device *device, size_t bytes,

@@ -1,4 +1,5 @@
-/* Saves a trainer's state, and goes on from a saved one. Floor 8. */
+/* Saves a trainer's state, and goes on: from a saved one, or on the devices that are left.
+ * Floor 8. */
 #ifndef LK_TRAIN_SAVING_H
 #define LK_TRAIN_SAVING_H
 
@@ -74,6 +75,9 @@ LK_MUST_CHECK enum lk_status
 lk_trainer_create_with(struct lk_settings *settings,
                        void (*handler)(void *, const struct lk_event *), void *context,
                        struct lk_trainer **trainer, bool *again);
-bool lk_trainer_set_left(const struct lk_trainer *trainer, struct lk_settings *settings);
+
+/* Whether devices are left on which its model can be placed: sets these and the place in
+ * `settings`. */
+bool lk_trainer_take_left(const struct lk_trainer *trainer, struct lk_settings *settings);
 
 #endif

@@ -384,7 +384,8 @@ enum lk_status lk_trainer_create_with(struct lk_settings *settings,
         struct lk_setting_changes changes = {0};
         status = create(made, &changes);
         lk_setting_changes_clear(&changes);
-        *again = status == LK_E_DEVICE && lk_trainer_set_left(made, settings);
+        *again = (status == LK_E_DEVICE || status == LK_E_BUILD) &&
+                 lk_trainer_take_left(made, settings);
         if (status != LK_OK)
             status = lk_world_fail(made->world, status);
     }

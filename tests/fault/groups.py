@@ -21,6 +21,9 @@ layers:
 # all else that is transferred. So vectors hold 16 samples, whatever the processor has.
 CROSSING = 'kind=corrupt,bytes=80000'
 CHANGED = "changed on the way in step"
+KERNEL = 'clEnqueueNDRangeKernel'
+CREATES = ('clCreateKernel', 'clSetKernelArg', 'clCreateProgramWithSource',
+           'clEnqueueMapBuffer', 'clCreateSubBuffer')
 MAPPED = ('clEnqueueMapBuffer', 'clEnqueueUnmapMemObject')
 COPIED = ('clEnqueueReadBuffer', 'clEnqueueWriteBuffer')
 COPIES = (90, 91, 98, 130)  # behind those of the kernels' check, which has its own words
@@ -65,10 +68,10 @@ class Groups(ProgramTest):
         self.train('--device', '0', '--place', 'off')
         undisturbed = self.sha256('run')
         for devices, device, left in ('0*2', 0, '0'), ('0*3', 1, '0*2'):
-            for nth in 1, 4, 12, 30:
-                fault = (f'kind=error,code=-5,call=clEnqueueNDRangeKernel,nth={nth},sticky=1,'
-                         f'device={device}')
-                with self.subTest(devices, nth=nth):
+            for call, nth in (*((KERNEL, n) for n in (1, 4, 12, 30)),
+                              *((call, n) for call in CREATES for n in (1, 2))):
+                fault = f'kind=error,code=-5,call={call},nth={nth},sticky=1,device={device}'
+                with self.subTest(devices, call=call, nth=nth):
                     self.train('--device', devices, '--place', 'auto', fault=fault)
                     self.assertTrue(self.struck)
                     self.assertIn(f'placed anew on what is left: --device {left}\n', self.said)

@@ -74,9 +74,11 @@ static enum lk_status create_kernels(struct lk_device *device)
                  program->unit);
         kernel->kernel = clCreateKernel(program->program, name, &error);
         if (error != CL_SUCCESS) {
+            char what[160];
+            snprintf(what, sizeof what, "cl/%s: kernel '%s'", program->source->name,
+                     kernel->name);
             kernel->kernel = NULL;
-            return lk_fail(LK_E_BUILD, "cl/%s: kernel '%s': %s", kernel->program->source->name,
-                           kernel->name, lk_opencl_name(error));
+            return lk_device_fail(device, error, what);
         }
         clGetKernelInfo(kernel->kernel, CL_KERNEL_NUM_ARGS, sizeof kernel->arg_count,
                         &kernel->arg_count, NULL);

@@ -95,7 +95,9 @@ static enum lk_status compile(struct lk_chain *chain)
     if (!chain->program)
         return lk_fail(LK_E_BUILD, "the kernels of a chain do not build as one");
     chain->kernel = clCreateKernel(chain->program, "chain_0", &error);
-    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clCreateKernel of a chain");
+    return error == CL_SUCCESS
+               ? LK_OK
+               : lk_device_fail(chain->device, error, "clCreateKernel of a chain");
 }
 
 /* --- running it -------------------------------------------------------------------------- */
@@ -229,7 +231,7 @@ static enum lk_status launch(struct lk_chain *chain)
         error = clEnqueueNDRangeKernel(device->queue, chain->kernel, 3, NULL, all, one, 0, NULL,
                                        NULL);
     lk_device_block_if_abandoned(device);
-    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "a chain of kernels");
+    return error == CL_SUCCESS ? LK_OK : lk_device_fail(device, error, "a chain of kernels");
 }
 
 enum lk_status lk_chain_flush(struct lk_device *device)

@@ -120,21 +120,22 @@ enum lk_status lk_kernel_enqueue(struct lk_kernel *kernel, struct lk_grid grid,
     LK_TRY(lk_chain_add(kernel, &grid, args, count, &is_taken));
     if (is_taken)
         return LK_OK;
-    for (int i = 0; i < count; i++) {
-        const cl_int error = set_arg(kernel, i, &args[i]);
-        if (error != CL_SUCCESS)
-            return lk_fail(LK_E_DEVICE, "kernel '%s', argument %d: %s", kernel->name, i,
-                           lk_opencl_name(error));
-    }
     struct lk_device *device = kernel->device;
     cl_event event = NULL;
+    char what[160];
+    for (int i = 0; i < count; i++) {
+        const cl_int error = set_arg(kernel, i, &args[i]);
+        if (error == CL_SUCCESS)
+            continue;
+        snprintf(what, sizeof what, "kernel '%s', argument %d", kernel->name, i);
+        return lk_device_fail(device, error, what);
+    }
     const cl_int error = clEnqueueNDRangeKernel(device->queue, kernel->kernel, 3, NULL, global,
                                                 local, 0, NULL, lk_trace_place(device, &event));
     lk_device_block_if_abandoned(device);
     lk_trace_add(device, device->queue, kernel->name, 0, event);
     if (error == CL_SUCCESS)
         return LK_OK;
-    char what[160];
     snprintf(what, sizeof what, "kernel '%s' in groups of %d", kernel->name, grid.items);
     return lk_device_fail(device, error, what);
 }

@@ -155,7 +155,7 @@ enum lk_status lk_program_build(struct lk_device *device, struct lk_program *pro
     const char *text = program->source->text;
     built = clCreateProgramWithSource(device->context, 1, &text, NULL, &error);
     if (error != CL_SUCCESS)
-        return lk_opencl_fail(error, "clCreateProgramWithSource");
+        return lk_device_fail(device, error, "clCreateProgramWithSource");
     error = clBuildProgram(built, 1, &device->id, program->options, NULL, NULL);
     if (error != CL_SUCCESS) {
         const enum lk_status status = fail_build(device, program, built, error);

@@ -22,7 +22,8 @@ static int reads(const struct lk_scheduled_op *op, int value)
 static enum lk_status add_crossing(struct lk_replica *replica, const struct lk_crossing *found)
 {
     if (replica->crossing_count == LK_MOST_CROSSINGS)
-        return lk_fail(LK_E_UNSUPPORTED, "more than %d values cross between devices",
+        return lk_fail(LK_E_UNSUPPORTED,
+                       "more than %d values, and uses of weights, cross between devices",
                        LK_MOST_CROSSINGS);
     replica->crossings[replica->crossing_count++] = *found;
     return LK_OK;
@@ -225,8 +226,8 @@ static enum lk_status check_circles(const struct lk_replica *replica)
                        "devices %d and %d of a group wait for each other: '%s' on %d reads "
                        "'%s' on %d, and something there reads what comes from it%s%s%s",
                        crossing->from, crossing->to, s->ops[crossing->first].node->name,
-                       crossing->to, s->ops[crossing->after].node->name, crossing->from,
-                       silent ? "; '" : "", silent ? silent->name : "",
+                       crossing->to, s->ops[s->values[crossing->value].producer].node->name,
+                       crossing->from, silent ? "; '" : "", silent ? silent->name : "",
                        silent ? "' names no device, so it is on 0" : "");
     }
     return LK_OK;

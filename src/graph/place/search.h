@@ -21,6 +21,7 @@ struct lk_place_op {
     int inputs;
 };
 
+/* Whether it reads the value of operation `maker`. */
 bool lk_place_reads(const struct lk_place_op *op, int maker);
 
 /* The place that lends operation i its weights in the order of the schedule; -1: none. Of two

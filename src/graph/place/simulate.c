@@ -64,8 +64,6 @@ static void send_weights(struct simulation *s, int place, int m, int i)
         cross(s, place, s->places[i], s->search->ops[i].weights_forward);
 }
 
-/* The place that gets the gradients of the operation's weights in their order, and sends the
- * weights when its own forward is there; -1: none. */
 static int lender(const struct simulation *s, int i)
 {
     return lk_place_lender(s->search->ops, s->places, i);

@@ -40,10 +40,13 @@ static enum lk_status await_call(struct lk_team *team, struct lk_worker *worker)
     return report->status;
 }
 
-static enum lk_status none_left(const struct lk_worker *worker)
+/* Of a lone group only why: its devices may be left. */
+static enum lk_status none_left(const struct lk_team *team, const struct lk_worker *worker)
 {
-    return lk_fail(worker->report.status ? worker->report.status : LK_E_DEVICE,
-                   "no device is left: %s",
+    const char *left = worker->places < 2 ? "no device is left: "
+                       : team->count > 1  ? "no group is left: "
+                                          : "";
+    return lk_fail(worker->report.status ? worker->report.status : LK_E_DEVICE, "%s%s", left,
                    worker->report.text[0] ? worker->report.text : "it does not answer");
 }
 
@@ -67,7 +70,7 @@ enum lk_status lk_team_call_first(struct lk_team *team,
     if (status == LK_OK)
         return LK_OK;
     if (!worker || lk_is_device_failure(status))
-        return none_left(worker ? worker : team->workers[0]);
+        return none_left(team, worker ? worker : team->workers[0]);
     return lk_fail(status, "%s", worker->report.text);
 }
 
@@ -125,7 +128,7 @@ enum lk_status lk_team_call_each(struct lk_team *team,
     if (status == LK_OK || (lk_is_device_failure(status) && left > 0))
         return LK_OK;
     if (team->count > 1 && lk_is_device_failure(status))
-        return none_left(failed);
+        return none_left(team, failed);
     return lk_fail(status, "%s",
                    failed->report.text[0] ? failed->report.text : "device 0 does not answer");
 }

@@ -38,7 +38,7 @@ static bool find_left(const struct lk_team *team, const char *devices, char *lef
     return status == LK_OK && count > 0 && count < lk_team_devices(team) * places;
 }
 
-bool lk_trainer_set_left(const struct lk_trainer *trainer, struct lk_settings *settings)
+bool lk_trainer_take_left(const struct lk_trainer *trainer, struct lk_settings *settings)
 {
     char left[sizeof settings->device];
     const char *words;
@@ -52,9 +52,10 @@ bool lk_trainer_set_left(const struct lk_trainer *trainer, struct lk_settings *s
 
 bool lk_trainer_find_left(const struct lk_trainer *trainer, struct lk_settings *settings)
 {
-    if (!*trainer->settings->run || !lk_trainer_set_left(trainer, settings))
+    const bool has_run = *trainer->settings->run;
+    if ((!has_run && trainer->done > 0) || !lk_trainer_take_left(trainer, settings))
         return false;
-    settings->fresh = false;
+    settings->fresh &= !has_run;
     return true;
 }
 
