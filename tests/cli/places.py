@@ -144,8 +144,11 @@ class Places(ProgramTest):
             self.assertEqual(self.bits('pieces', *options, '--device', '0*2', '--place',
                                        'first=0,third=1', '--set', 'accumulate=8',
                                        model='often.yaml'), one)
-        self.run_program('scale', 'often.yaml', '--device', '0*2', '--place',
-                         'first=0,third=1', '--batch-size', '96', '--shards', '8')
+        place = '--device', '0*2', '--place', 'first=0,third=1'
+        self.run_program('scale', 'often.yaml', *place, '--batch-size', '96', '--shards', '8')
+        told = json.loads(self.run_program('summary', 'often.yaml', *place, '--json').stdout)
+        [weights] = [c for c in told['division']['crossings'] if c['weights']]
+        self.assertEqual(weights['forward'] / 3, 4 * (64 * 64 + 128))
 
     def test_two_losses(self):
         """Their sum is where nobody waits for it: on the side branch's device, or the other."""

@@ -3,6 +3,7 @@
 #include "graph/place/plan.h"
 #include "model/place/place.h"
 #include <lockstep/place.h>
+#include <string.h>
 
 static enum lk_status tell_places(struct lk_model *model, const struct lk_group_plan *plan,
                                   struct lk_device *const *devices,
@@ -29,6 +30,17 @@ static enum lk_status tell_places(struct lk_model *model, const struct lk_group_
     return LK_OK;
 }
 
+/* Where weights that cross for another use already stand; NULL: nowhere. */
+static struct lk_crossing_info *find_weights(struct lk_crossing_info *told, int count,
+                                             const struct lk_place_crossing *of)
+{
+    for (int i = 0; i < count && of->is_weights; i++)
+        if (told[i].is_weights && told[i].from == of->from && told[i].to == of->to &&
+            strcmp(told[i].node, of->node->name) == 0)
+            return &told[i];
+    return NULL;
+}
+
 static enum lk_status tell_crossings(struct lk_model *model, const struct lk_group_plan *plan,
                                      struct lk_division *division)
 {
@@ -37,15 +49,21 @@ static enum lk_status tell_crossings(struct lk_model *model, const struct lk_gro
                              (size_t)(plan->crossing_count + 1) * sizeof *division->crossings,
                              &memory));
     struct lk_crossing_info *crossings = memory;
-    for (int c = 0; c < plan->crossing_count; c++)
-        crossings[c] = (struct lk_crossing_info){.node = plan->crossings[c].node->name,
-                                                 .is_weights = plan->crossings[c].is_weights,
-                                                 .from = plan->crossings[c].from,
-                                                 .to = plan->crossings[c].to,
-                                                 .forward = plan->crossings[c].forward,
-                                                 .backward = plan->crossings[c].backward};
+    int count = 0;
+    for (int c = 0; c < plan->crossing_count; c++) {
+        const struct lk_place_crossing *of = &plan->crossings[c];
+        struct lk_crossing_info *told = find_weights(crossings, count, of);
+        if (!told)
+            told = &crossings[count++];
+        told->node = of->node->name;
+        told->is_weights = of->is_weights;
+        told->from = of->from;
+        told->to = of->to;
+        told->forward += of->forward;
+        told->backward += of->backward;
+    }
     division->crossings = crossings;
-    division->crossing_count = plan->crossing_count;
+    division->crossing_count = count;
     return LK_OK;
 }
 
