@@ -14,6 +14,7 @@ struct lk_times_config {
     bool stores_half; /* as lk_op_setup */
     int64_t batch;    /* samples of a micro-batch */
     int shards;       /* of it */
+    int packed_for; /* so many micro-batches for which weights are packed once; 1: each anew */
     bool few_samples; /* as lk_replica_config: plane tiles where all devices can */
     struct lk_choices *choices;
     struct lk_choices *known; /* gets the times, by a key that names the device; those that it

@@ -31,6 +31,12 @@ static enum lk_status forgive(enum lk_status status)
     return LK_OK;
 }
 
+static int micro_batches_of_group(const struct trial *t)
+{
+    const int of_group = t->config.micro_batches / t->request->groups;
+    return of_group > 1 ? of_group : 1;
+}
+
 static enum lk_status measure(struct trial *t)
 {
     const struct lk_tuning_run run = {.device = t->request->devices[0],
@@ -40,6 +46,7 @@ static enum lk_status measure(struct trial *t)
                                       .batch = t->config.batch,
                                       .shards = t->config.shards,
                                       .stores_half = t->config.stores_half,
+                                      .packed_for = micro_batches_of_group(t),
                                       .few_samples = t->config.few_samples};
     free(t->times.ms);
     t->times = (struct lk_op_times){NULL, 0};
@@ -54,8 +61,7 @@ static enum lk_status try_shards(struct trial *t, int shards, struct lk_place_fo
     *found = (struct lk_place_found){.shards = shards};
     LK_TRY(r->plan(r->context, shards, &t->in_flight, &t->config));
     LK_TRY(measure(t));
-    const int of_group = t->config.micro_batches / r->groups;
-    found->micro_batches = of_group > 1 ? of_group : 1;
+    found->micro_batches = micro_batches_of_group(t);
     const struct lk_measured_ops measured = {.ms = t->times.ms,
                                              .count = t->times.count,
                                              .micro_batches = found->micro_batches,

@@ -35,6 +35,7 @@ struct lk_tuning_run {
     int64_t batch;
     int shards;
     bool stores_half;
+    int packed_for;   /* as lk_times_config */
     bool few_samples; /* as lk_times_config */
 };
 
