@@ -89,7 +89,7 @@ void lk_product_describe(const struct lk_product_setup *setup, const struct lk_p
     const struct lk_device_info *info = lk_device_info(setup->device);
     struct lk_product_setup usual = *setup; /* a choice is the same whatever the batch */
     usual.tiling.shard_tiles = USUAL_SHARD_TILES;
-    usual.run_tiles = setup->run_tiles > 0 ? USUAL_SHARD_TILES : 0;
+    usual.run_tiles = 0; /* nor does it depend on time steps */
     *choice = (struct lk_choice){.is_backward = job->pass != LK_PASS_FORWARD,
                                  .dx = job->pass == LK_PASS_DATA,
                                  .dw = job->pass == LK_PASS_WEIGHTS};

@@ -122,7 +122,7 @@ class SummaryPlaces(ProgramTest):
                  '--devices', '2'),
                 ("devices 0 and 1 of a group wait for each other: 'second_1' on 1 reads "
                  "'first_2' on 0", 'bare.yaml', '--place', 'second=1,last=0', '--devices', '2'),
-                ("'first_1=1=2' is not 'auto'", 'bare.yaml', '--place', 'first_1=1=2',
+                ("'first_1=1=2' is not NAME=NUMBER", 'bare.yaml', '--place', 'first_1=1=2',
                  '--devices', '2')):
             done = self.run_program('summary', model, *arguments, status=2)
             self.assertIn(said, done.stderr)
