@@ -17,6 +17,6 @@ struct lk_op_parts lk_op_parts(const struct lk_op_setup *setup, int64_t channels
     const int64_t tiles = setup->tiling.shard_tiles, all = tiles * tile_pixels;
     struct lk_op_parts parts = {.run_pixels = of_steps ? tile_pixels : all};
     parts.pixels = of_steps ? LEAST_PIXELS : lk_op_part_pixels(setup, channels, all);
-    parts.count = all / parts.run_pixels * lk_divide_up(parts.run_pixels, parts.pixels);
+    parts.count = lk_parts_of_runs(all, parts.run_pixels, parts.pixels);
     return parts;
 }

@@ -20,6 +20,13 @@ static inline int64_t lk_divide_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
+/* Parts of `part` pixels each, or what is left, of `all` pixels in runs of `run`, beyond which
+ * no part goes on: see cl/lib/parts.cl. */
+static inline int64_t lk_parts_of_runs(int64_t all, int64_t run, int64_t part)
+{
+    return all / run * lk_divide_up(run, part);
+}
+
 static inline int64_t lk_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;

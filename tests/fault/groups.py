@@ -47,6 +47,13 @@ class Groups(ProgramTest):
         return [(event['event'], event.get('step'), event['loss'])
                 for event in self.events('run') if event['event'] in ('step', 'eval')]
 
+    def check_left(self, devices, left, fault, undisturbed):
+        """The fault strikes, and the model is placed anew with the same bits."""
+        self.train('--device', devices, '--place', 'auto', fault=fault)
+        self.assertTrue(self.struck)
+        self.assertIn(f'placed anew on what is left: --device {left}\n', self.said)
+        self.assertEqual(self.sha256('run'), undisturbed)
+
     def test_error(self):
         """A device that answers with an error, and works again for whoever opens it anew, is
         left out: the model is placed on the others."""
@@ -58,10 +65,7 @@ class Groups(ProgramTest):
                 with self.subTest(devices, sticky=sticky):
                     fault = ('kind=error,code=-5,call=clEnqueueNDRangeKernel,nth=100,'
                              f'device={device}{sticky}')
-                    self.train('--device', devices, '--place', 'auto', fault=fault)
-                    self.assertTrue(self.struck)
-                    self.assertIn(f'placed anew on what is left: --device {left}\n', self.said)
-                    self.assertEqual(self.sha256('run'), undisturbed)
+                    self.check_left(devices, left, fault, undisturbed)
 
     def test_before_the_first_step(self):
         """Likewise where it fails while its kernels are measured, checked or built."""
@@ -72,10 +76,7 @@ class Groups(ProgramTest):
                               *((call, n) for call in CREATES for n in (1, 2))):
                 fault = f'kind=error,code=-5,call={call},nth={nth},sticky=1,device={device}'
                 with self.subTest(devices, call=call, nth=nth):
-                    self.train('--device', devices, '--place', 'auto', fault=fault)
-                    self.assertTrue(self.struck)
-                    self.assertIn(f'placed anew on what is left: --device {left}\n', self.said)
-                    self.assertEqual(self.sha256('run'), undisturbed)
+                    self.check_left(devices, left, fault, undisturbed)
 
     def test_miscompiled(self):
         """A device of the only group that computes wrongly is left out."""

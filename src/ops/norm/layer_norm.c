@@ -73,7 +73,7 @@ static struct lk_op_parts choose_parts(const struct lk_op_setup *setup, bool is_
     if (!is_fused)
         return parts;
     parts.pixels = of_steps ? FUSED_STEPS : lk_divide_up(summed, FUSED_PARTS);
-    parts.count = summed / parts.run_pixels * lk_divide_up(parts.run_pixels, parts.pixels);
+    parts.count = lk_parts_of_runs(summed, parts.run_pixels, parts.pixels);
     return parts;
 }
 

@@ -11,8 +11,8 @@ int64_t lk_run_pixels(const struct lk_product_setup *setup, int64_t tile_pixels)
 int64_t lk_count_parts(const struct lk_product_setup *setup, int64_t tile_pixels,
                        int64_t part_pixels)
 {
-    const int64_t run = lk_run_pixels(setup, tile_pixels);
-    return tile_pixels * setup->tiling.shard_tiles / run * lk_divide_up(run, part_pixels);
+    return lk_parts_of_runs(tile_pixels * setup->tiling.shard_tiles,
+                            lk_run_pixels(setup, tile_pixels), part_pixels);
 }
 
 enum lk_status lk_partial_sums_prepare(const struct lk_product_setup *setup,
