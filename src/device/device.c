@@ -45,6 +45,11 @@ void lk_device_abandon(struct lk_device *device)
     atomic_store(&device->is_abandoned, true);
 }
 
+void lk_device_take_back(struct lk_device *device)
+{
+    atomic_store(&device->is_abandoned, false);
+}
+
 void lk_device_block_if_abandoned(const struct lk_device *device)
 {
     while (atomic_load_explicit(&device->is_abandoned, memory_order_relaxed))

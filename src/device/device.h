@@ -9,9 +9,10 @@
 struct lk_buffer;
 struct lk_kernel;
 
-/* Gives up a device that hangs: a thread that calls it, now or later, never returns, and so
- * cannot touch what others have changed or freed meanwhile. Any thread. */
+/* Gives up a device that hangs: a thread that calls it, now or later, never returns, and cannot
+ * touch what others have freed. Taken back, to be closed, once none does. Any thread. */
 void lk_device_abandon(struct lk_device *device);
+void lk_device_take_back(struct lk_device *device);
 
 /* Whether a command of it failed for another reason than memory, or it is blamed for computing
  * wrongly. Any thread. */

@@ -411,21 +411,61 @@ enum lk_status lk_team_build(struct lk_team *team)
 
 static enum lk_status close_device(void *context, struct lk_worker *worker)
 {
+    struct lk_team *team = worker->team;
     (void)context;
+    if (team->config.leaves)
+        team->config.leaves(team->config.context, worker);
     for (int i = 0; i < LK_COUNT(worker->copies.list); i++)
         lk_state_copy_clear(&worker->copies.list[i]);
     lk_stepper_destroy(worker->stepper);
     worker->stepper = NULL;
-    for (int i = 0; i < worker->places; i++) {
-        lk_device_close(worker->group[i]);
-        worker->group[i] = NULL;
-    }
     worker->device = NULL;
+    for (int i = 0; i < worker->places; i++) {
+        struct lk_device *device = worker->group[i];
+        pthread_mutex_lock(&team->mutex);
+        worker->group[i] = NULL;
+        pthread_mutex_unlock(&team->mutex);
+        lk_device_close(device);
+    }
     return LK_OK;
 }
 
-/* Ends a worker's thread and frees what it has. What belongs to a lost device stays as it
- * is, since its thread may hang in the driver. False: it stays. */
+static void *release(void *context)
+{
+    struct lk_worker *worker = context;
+    for (int i = 0; i < worker->places; i++)
+        if (worker->group[i])
+            lk_device_take_back(worker->group[i]);
+    (void)!close_device(NULL, worker);
+    pthread_mutex_lock(&worker->team->mutex);
+    worker->is_released = true;
+    pthread_cond_broadcast(&worker->team->changed);
+    pthread_mutex_unlock(&worker->team->mutex);
+    return NULL;
+}
+
+/* Frees what a lost device, and those of its group, have taken, so that others, or a model that
+ * is placed anew, find the memory. On a thread of its own, since a driver that has failed may
+ * hang now. The mutex is held. */
+static bool release_lost(struct lk_team *team, struct lk_worker *worker)
+{
+    const double until = lk_team_seconds(team) + team->clock.hang_seconds;
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, release, worker) != 0)
+        return false;
+    while (!worker->is_released && lk_team_wait(team, until))
+        ;
+    if (worker->is_released) {
+        pthread_join(thread, NULL); /* it needs the mutex no more */
+        return true;
+    }
+    lk_worker_abandon(worker);
+    pthread_detach(thread);
+    return false;
+}
+
+/* Ends a worker's thread and frees what it has. False: it stays, since its thread, or the one
+ * that closed its devices, hangs in the driver. */
 static bool end_worker(struct lk_team *team, struct lk_worker *worker)
 {
     const struct lk_command quit = {.kind = LK_COMMAND_QUIT};
@@ -437,16 +477,20 @@ static bool end_worker(struct lk_team *team, struct lk_worker *worker)
     if (lk_worker_is_at_work(worker))
         (void)!lk_team_call_one(team, worker, close_device, NULL);
     pthread_mutex_lock(&team->mutex);
-    if (lk_worker_is_at_work(worker)) {
-        lk_worker_send(worker, &quit);
+    if (lk_worker_is_at_work(worker))
         lk_worker_change(worker, LK_WORKER_QUIT, NULL);
-    }
     const bool is_lost = worker->state == LK_WORKER_LOST;
-    pthread_mutex_unlock(&team->mutex);
+    const bool hangs = is_lost && !worker->queue.is_awaited;
     if (is_lost)
-        return false;
-    if (has_thread)
+        worker->queue.count = 0; /* what it had not begun */
+    if (has_thread && !hangs)
+        lk_worker_send(worker, &quit);
+    const bool stays = hangs || (is_lost && !release_lost(team, worker));
+    pthread_mutex_unlock(&team->mutex);
+    if (has_thread && !hangs)
         pthread_join(worker->thread, NULL);
+    if (stays)
+        return false;
     pthread_cond_destroy(&worker->queue.filled);
     free(worker->delivery.arrivals);
     free(worker);

@@ -408,7 +408,6 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     lk_foreign_close(trainer->weights);
     lk_trainer_forget_state(trainer);
     lk_callbacks_destroy(trainer->callbacks);
-    lk_trainer_close_evaluator(trainer);
     lk_team_destroy(trainer->team);
     lk_batches_destroy(trainer->batches);
     lk_features_clear(&trainer->features);

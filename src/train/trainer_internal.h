@@ -51,13 +51,14 @@ struct lk_trainer {
     bool has_accuracy;   /* an output predicts a class */
     struct lk_feed feed; /* of the training data, once it is there */
     struct lk_team *team;
-    double planned_ms[LK_MOST_PLACES];    /* of a group's equal share of a batch on each of its
-                                           * devices, by measured times; 0: not measured */
-    struct lk_evaluator *evaluator;       /* NULL: none yet, or no validation */
-    const struct lk_worker *evaluator_of; /* the device that it is on, with its weights */
-    struct lk_evaluator *parts[LK_MOST_TEAM]; /* of the others, which predict parts; NULL */
-    bool is_full[LK_MOST_TEAM]; /* the device has no memory for an evaluator beside its
-                                 * stepper */
+    double planned_ms[LK_MOST_PLACES]; /* of a group's equal share of a batch on each of its
+                                        * devices, by measured times; 0: not measured */
+    struct lk_evaluator *evaluators[LK_MOST_TEAM]; /* of each device, whose weights it uses;
+                                                    * NULL: none yet, or no validation */
+    struct lk_evaluator *evaluator; /* the one of these that evaluates; the others predict
+                                     * parts; NULL: none yet */
+    bool is_full[LK_MOST_TEAM];     /* the device has no memory for an evaluator beside its
+                                     * stepper */
     struct lk_saved *state; /* the last one in host memory, which is saved as a checkpoint if no
                              * device is left; NULL: none */
     struct lk_saved *passing;   /* what was noted of a state that is being copied; NULL: none */
@@ -105,8 +106,8 @@ struct lk_trainer {
     int64_t skipped, skipped_before, looked_at;
 };
 
-/* Destroys the evaluator if it uses the weights of this device's stepper; a team calls it
- * before it destroys a stepper. */
+/* Destroys the evaluator that uses the weights of this device's stepper; a team calls it before
+ * it destroys a stepper. */
 void lk_trainer_leave_stepper(void *context, struct lk_worker *worker);
 
 /* With all ranks: compares settings and models. Ranks other than 0 have no run directory, no
@@ -166,7 +167,6 @@ LK_MUST_CHECK enum lk_status lk_trainer_describe(struct lk_trainer *trainer,
 /* Prepares validation on the first device that has room for it; nothing where there is none.
  * fails: LK_E_DEVICE_MEMORY where no device has */
 LK_MUST_CHECK enum lk_status lk_trainer_open_evaluator(struct lk_trainer *trainer);
-void lk_trainer_close_evaluator(struct lk_trainer *trainer);
 
 /* Evaluates and reports, and nothing follows from it. */
 LK_MUST_CHECK enum lk_status lk_trainer_validate(struct lk_trainer *trainer);

@@ -6,6 +6,7 @@ import program
 from program import ProgramTest
 
 LAYER = os.environ['LOCKSTEP_FAULT_LAYER']
+OBJECTS_LAYER = os.environ['LOCKSTEP_OBJECTS_LAYER']  # objects.c
 NET = """name: net
 input: [28, 28, 1]
 layers:
@@ -141,6 +142,22 @@ class Groups(ProgramTest):
         self.assertIn(CHANGED, self.said)
         self.assertIn('is lost: what it sends does not arrive unchanged', self.said)
         self.assertEqual(self.sha256('run'), undisturbed)
+
+    def test_memory(self):
+        """What a lost group has taken, on its healthy devices too, is free for the model that
+        is placed anew: nothing of it is left at the end."""
+        error = 'kind=error,code=-5,call=clEnqueueNDRangeKernel,sticky=1'
+        for fault in ('', f'{error},nth=100,device=1', f'{error},nth=4,device=0',
+                      f'call={MAPPED[0]},nth=20,times=0,device=0,{CROSSING}'):
+            with self.subTest(fault):
+                self.train('--device', '0*2', fault=fault,
+                           OPENCL_LAYERS=f'{LAYER}:{OBJECTS_LAYER}',
+                           LOCKSTEP_OBJECTS=self.path('objects'))
+                self.assertEqual('placed anew' in self.said, bool(fault))
+                with open(self.path('objects'), encoding='utf-8') as file:
+                    living = {line.split()[0]: int(line.split()[2]) for line in file}
+                for kind in 'contexts', 'queues', 'buffers', 'kernels', 'events':
+                    self.assertEqual(living[kind], 0, kind)
 
     def test_asynchronous(self):
         self.train('--device', '0*4', '--mode', 'async',

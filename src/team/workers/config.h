@@ -46,8 +46,8 @@ struct lk_team_config {
     /* Called when the devices are open, before anything is planned for them; NULL: nothing. */
     enum lk_status (*opened)(void *context, struct lk_team *team);
 
-    /* Called on a device's thread before its stepper is replaced by another one: whatever
-     * uses the old one's weights has to be destroyed first. NULL: nothing does. */
+    /* Called on a device's thread, or for one that is lost, before its stepper is destroyed:
+     * whatever uses its weights has to be destroyed first. NULL: nothing does. */
     void (*leaves)(void *context, struct lk_worker *worker);
     void *context; /* given to both functions */
 };

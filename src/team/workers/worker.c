@@ -15,13 +15,18 @@ static const char *word_of(const struct lk_worker *worker)
     return worker->places > 1 ? "group" : "device";
 }
 
+void lk_worker_abandon(struct lk_worker *worker)
+{
+    for (int i = 0; i < worker->places; i++)
+        if (worker->group[i])
+            lk_device_abandon(worker->group[i]);
+}
+
 /* Leaves a lost device behind, whichever thread found it lost. */
 static void leave_behind(struct lk_worker *worker, const char *why)
 {
     struct lk_team *team = worker->team;
-    for (int i = 0; i < worker->places; i++)
-        if (worker->group[i])
-            lk_device_abandon(worker->group[i]);
+    lk_worker_abandon(worker);
     if (!team->async) /* the others compute more now, perhaps with kernels yet to be compiled */
         team->clock.first_seconds = team->clock.step_seconds = team->clock.fastest_seconds = 0;
     team->counts.lost++;
@@ -77,8 +82,10 @@ void lk_worker_send(struct lk_worker *worker, const struct lk_command *command)
 static struct lk_command next_command(struct lk_worker *worker)
 {
     struct lk_command_queue *queue = &worker->queue;
+    queue->is_awaited = true;
     while (queue->count == 0)
         pthread_cond_wait(&queue->filled, &worker->team->mutex);
+    queue->is_awaited = false;
     const struct lk_command command = queue->commands[queue->first];
     queue->first = (queue->first + 1) % LK_MOST_COMMANDS;
     queue->count--;
@@ -139,6 +146,7 @@ static void *run(void *context)
         pthread_mutex_lock(mutex);
         end_command(worker, &command, status);
     } while (goes_on(worker, &command));
+    worker->queue.is_awaited = true;
     pthread_mutex_unlock(mutex);
     return NULL;
 }

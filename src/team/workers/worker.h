@@ -53,6 +53,7 @@ struct lk_command_queue {
     struct lk_command commands[LK_MOST_COMMANDS];
     int first, count;
     pthread_cond_t filled; /* wakes this worker's thread and no other */
+    bool is_awaited;       /* by the thread, which nothing else holds then; or it has ended */
 };
 
 /* What is known of its last call or failure. */
@@ -129,6 +130,7 @@ struct lk_worker {
     struct lk_shard_run share; /* shards it has been given */
     bool has_computed;         /* at least once: its kernels are compiled */
     int most_shards;           /* that it computes at a time */
+    bool is_released;          /* once it was lost: its devices are closed */
 };
 
 /* Starts the thread. fails: LK_E_MEMORY */
@@ -137,6 +139,9 @@ LK_MUST_CHECK enum lk_status lk_worker_start(struct lk_worker *worker);
 /* The only function that changes a state; the team's mutex is held. `why` says why a device
  * is lost, and is not read for other events. */
 void lk_worker_change(struct lk_worker *worker, enum lk_worker_event event, const char *why);
+
+/* Abandons its devices that are open; the team's mutex is held. */
+void lk_worker_abandon(struct lk_worker *worker);
 
 /* Whether the device is among those that are left (though it may fail at any moment). */
 bool lk_worker_is_at_work(const struct lk_worker *worker);

@@ -41,36 +41,38 @@ static enum lk_status create_on(struct lk_trainer *trainer, const struct lk_work
 void lk_trainer_leave_stepper(void *context, struct lk_worker *worker)
 {
     struct lk_trainer *trainer = context;
+    struct lk_evaluator *evaluator = trainer->evaluators[worker->position];
     trainer->is_full[worker->position] = false;
-    lk_evaluator_destroy(trainer->parts[worker->position]);
-    trainer->parts[worker->position] = NULL;
-    if (!trainer->evaluator || trainer->evaluator_of != worker)
-        return;
-    lk_evaluator_destroy(trainer->evaluator);
-    trainer->evaluator = NULL;
+    trainer->evaluators[worker->position] = NULL;
+    if (evaluator && trainer->evaluator == evaluator)
+        trainer->evaluator = NULL;
+    lk_evaluator_destroy(evaluator);
 }
 
-/* Opens the evaluator on this device before the first step, so that a lack of memory is found
- * then. A device without room for it goes on training; trainer->evaluator is then NULL. */
-static enum lk_status open_on(void *context, struct lk_worker *worker)
+/* Gives the device an evaluator, if it has none and has room for it. */
+static enum lk_status open_on(struct lk_trainer *trainer, struct lk_worker *worker)
 {
-    struct lk_trainer *trainer = context;
-    if (trainer->evaluator && trainer->evaluator_of == worker)
+    struct lk_evaluator **evaluator = &trainer->evaluators[worker->position];
+    if (*evaluator || trainer->is_full[worker->position])
         return LK_OK;
-    trainer->evaluator = NULL; /* the old one is left behind with its device */
-    if (trainer->is_full[worker->position])
-        return LK_OK;
-    const enum lk_status status = create_on(trainer, worker, &trainer->evaluator);
-    if (status == LK_E_DEVICE_MEMORY) {
-        trainer->is_full[worker->position] = true;
+    const enum lk_status status = create_on(trainer, worker, evaluator);
+    trainer->is_full[worker->position] = status == LK_E_DEVICE_MEMORY;
+    if (status == LK_OK)
+        lk_evaluator_watch(*evaluator, lk_worker_heartbeat, worker);
+    return trainer->is_full[worker->position] ? LK_OK : status;
+}
+
+/* Lets this device evaluate: before the first step, so that a lack of memory is found then. A
+ * device without room for it goes on training; trainer->evaluator is then NULL. */
+static enum lk_status choose(struct lk_trainer *trainer, struct lk_worker *worker)
+{
+    const bool was_full = trainer->is_full[worker->position];
+    LK_TRY(open_on(trainer, worker));
+    trainer->evaluator = trainer->evaluators[worker->position];
+    if (trainer->is_full[worker->position] && !was_full)
         lk_log(LK_LOG_WARNING, "device %d has no room for validation: %s", worker->position,
                lk_error_text());
-        lk_error_clear();
-        return LK_OK;
-    }
-    LK_TRY(status);
-    lk_evaluator_watch(trainer->evaluator, lk_worker_heartbeat, worker);
-    trainer->evaluator_of = worker;
+    lk_error_clear();
     return LK_OK;
 }
 
@@ -111,7 +113,7 @@ static enum lk_status evaluate_on(void *context, struct lk_worker *worker)
 {
     struct evaluation *e = context;
     struct lk_trainer *trainer = e->trainer;
-    LK_TRY(open_on(trainer, worker));
+    LK_TRY(choose(trainer, worker));
     if (!trainer->evaluator)
         return LK_OK;
     if (e->runs)
@@ -146,22 +148,12 @@ static enum lk_status predict_on(void *context, struct lk_worker *worker)
     struct lk_trainer *trainer = e->trainer;
     const int at = worker->position;
     const bool stops = e->stops && lk_world_size(trainer->world) == 1;
-    struct lk_evaluator *evaluator =
-        worker == trainer->evaluator_of ? trainer->evaluator : trainer->parts[at];
-    if (e->first[at] >= e->end[at] || trainer->is_full[at])
+    if (e->first[at] >= e->end[at])
         return LK_OK;
-    if (!evaluator) {
-        const enum lk_status status = create_on(trainer, worker, &trainer->parts[at]);
-        trainer->is_full[at] = status == LK_E_DEVICE_MEMORY;
-        if (trainer->is_full[at]) {
-            lk_error_clear();
-            return LK_OK;
-        }
-        LK_TRY(status);
-        evaluator = trainer->parts[at];
-        lk_evaluator_watch(evaluator, lk_worker_heartbeat, worker);
-    }
-    if (lk_evaluator_batch(evaluator) != e->predicted.batch)
+    LK_TRY(open_on(trainer, worker));
+    lk_error_clear();
+    struct lk_evaluator *evaluator = trainer->evaluators[at];
+    if (!evaluator || lk_evaluator_batch(evaluator) != e->predicted.batch)
         return LK_OK;
     lk_evaluator_stop_at(evaluator, stops ? &trainer->stop : NULL);
     LK_TRY(swap_average(worker->stepper));
@@ -174,7 +166,7 @@ static enum lk_status predict_on(void *context, struct lk_worker *worker)
 static enum lk_status begin_parts(void *context, struct lk_worker *worker)
 {
     struct evaluation *e = context;
-    LK_TRY(open_on(e->trainer, worker));
+    LK_TRY(choose(e->trainer, worker));
     return e->trainer->evaluator
                ? lk_predicted_init(e->trainer->evaluator, e->trainer->load.validation,
                                    most_predicted, &e->predicted)
@@ -221,24 +213,6 @@ enum lk_status lk_trainer_open_evaluator(struct lk_trainer *trainer)
     return lk_fail(LK_E_DEVICE_MEMORY,
                    "no device has room for validation beside training: a smaller batch, or "
                    "--val off, would do");
-}
-
-static enum lk_status close_on(void *context, struct lk_worker *worker)
-{
-    struct lk_trainer *trainer = context;
-    if (trainer->evaluator_of == worker)
-        lk_evaluator_destroy(trainer->evaluator);
-    lk_evaluator_destroy(trainer->parts[worker->position]);
-    trainer->parts[worker->position] = NULL;
-    return LK_OK;
-}
-
-void lk_trainer_close_evaluator(struct lk_trainer *trainer)
-{
-    for (int i = 0; trainer->team && i < lk_team_devices(trainer->team); i++)
-        if (trainer->parts[i] || (trainer->evaluator && trainer->evaluator_of->position == i))
-            (void)!lk_team_call_other(trainer->team, i, close_on, trainer);
-    trainer->evaluator = NULL;
 }
 
 /* Validates, and reports the result if there is one. */
