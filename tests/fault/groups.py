@@ -159,6 +159,19 @@ class Groups(ProgramTest):
                 for kind in 'contexts', 'queues', 'buffers', 'kernels', 'events':
                     self.assertEqual(living[kind], 0, kind)
 
+    def test_hangs_at_the_end(self):
+        """A device of a lost group that hangs only when it is closed does not hold up the
+        others: it is left behind."""
+        self.train('--device', '0', '--place', 'off')
+        undisturbed = self.sha256('run')
+        for nth in 10, 11:  # before are those of building
+            self.train('--device', '0*2', fault=f'kind=hang,call=clFinish,nth={nth},device=1',
+                       LOCKSTEP_FAIL='0.1:5', LOCKSTEP_HANG_SECONDS='1')
+            self.assertTrue(self.struck)
+            self.assertIn('is lost: LOCKSTEP_FAIL asks for it', self.said)
+            self.assertIn('placed anew on what is left: --device 0\n', self.said)
+            self.assertEqual(self.sha256('run'), undisturbed)
+
     def test_asynchronous(self):
         self.train('--device', '0*4', '--mode', 'async',
                    fault=f'call={MAPPED[1]},nth=9,device=1,{CROSSING}')
