@@ -430,17 +430,20 @@ static enum lk_status close_device(void *context, struct lk_worker *worker)
     return LK_OK;
 }
 
+/* On a thread of its own, whose start nobody may have waited for. */
 static void *release(void *context)
 {
     struct lk_worker *worker = context;
-    for (int i = 0; i < worker->places; i++)
-        if (worker->group[i])
-            lk_device_take_back(worker->group[i]);
-    (void)!close_device(NULL, worker);
-    pthread_mutex_lock(&worker->team->mutex);
+    pthread_mutex_t *mutex = &worker->team->mutex;
+    pthread_mutex_lock(mutex);
+    const bool is_wanted = !worker->stays;
+    pthread_mutex_unlock(mutex);
+    if (is_wanted)
+        (void)!close_device(NULL, worker);
+    pthread_mutex_lock(mutex);
     worker->is_released = true;
     pthread_cond_broadcast(&worker->team->changed);
-    pthread_mutex_unlock(&worker->team->mutex);
+    pthread_mutex_unlock(mutex);
     return NULL;
 }
 
@@ -451,25 +454,26 @@ static bool release_lost(struct lk_team *team, struct lk_worker *worker)
 {
     const double until = lk_team_seconds(team) + team->clock.hang_seconds;
     pthread_t thread;
-    if (pthread_create(&thread, NULL, release, worker) != 0)
-        return false;
-    while (!worker->is_released && lk_team_wait(team, until))
+    for (int i = 0; i < worker->places; i++)
+        if (worker->group[i])
+            lk_device_take_back(worker->group[i]);
+    const bool has_started = pthread_create(&thread, NULL, release, worker) == 0;
+    while (has_started && !worker->is_released && lk_team_wait(team, until))
         ;
     if (worker->is_released) {
         pthread_join(thread, NULL); /* it needs the mutex no more */
         return true;
     }
     lk_worker_abandon(worker);
-    pthread_detach(thread);
+    if (has_started)
+        pthread_detach(thread);
     return false;
 }
 
-/* Ends a worker's thread and frees what it has. False: it stays, since its thread, or the one
- * that closed its devices, hangs in the driver. */
-static bool end_worker(struct lk_team *team, struct lk_worker *worker)
+/* Closes the devices of a worker that is at work or rests, and tells its thread to end. */
+static void quit(struct lk_team *team, struct lk_worker *worker)
 {
-    const struct lk_command quit = {.kind = LK_COMMAND_QUIT};
-    const bool has_thread = worker->state != LK_WORKER_NEW;
+    const struct lk_command command = {.kind = LK_COMMAND_QUIT};
     pthread_mutex_lock(&team->mutex);
     if (worker->state == LK_WORKER_RESTING)
         lk_worker_change(worker, LK_WORKER_CALL_BACK, NULL);
@@ -477,29 +481,51 @@ static bool end_worker(struct lk_team *team, struct lk_worker *worker)
     if (lk_worker_is_at_work(worker))
         (void)!lk_team_call_one(team, worker, close_device, NULL);
     pthread_mutex_lock(&team->mutex);
-    if (lk_worker_is_at_work(worker))
+    if (lk_worker_is_at_work(worker)) {
+        lk_worker_send(worker, &command);
         lk_worker_change(worker, LK_WORKER_QUIT, NULL);
-    const bool is_lost = worker->state == LK_WORKER_LOST;
-    const bool hangs = is_lost && !worker->queue.is_awaited;
-    if (is_lost)
-        worker->queue.count = 0; /* what it had not begun */
-    if (has_thread && !hangs)
-        lk_worker_send(worker, &quit);
-    const bool stays = hangs || (is_lost && !release_lost(team, worker));
+    }
     pthread_mutex_unlock(&team->mutex);
-    if (has_thread && !hangs)
+}
+
+/* Ends the thread of a lost worker and closes its devices, unless the thread, or the one that
+ * closes them, hangs in the driver: then it stays. */
+static void end_lost(struct lk_team *team, struct lk_worker *worker)
+{
+    const struct lk_command command = {.kind = LK_COMMAND_QUIT};
+    pthread_mutex_lock(&team->mutex);
+    const double until = lk_team_seconds(team) + fmin(1, team->clock.hang_seconds);
+    worker->queue.count = 0; /* what it had not begun */
+    while (!worker->queue.is_awaited && lk_team_wait(team, until))
+        ;
+    const bool hangs = !worker->queue.is_awaited;
+    if (!hangs)
+        lk_worker_send(worker, &command);
+    worker->stays = hangs || !release_lost(team, worker);
+    pthread_mutex_unlock(&team->mutex);
+    if (!hangs)
         pthread_join(worker->thread, NULL);
-    if (stays)
-        return false;
-    pthread_cond_destroy(&worker->queue.filled);
-    free(worker->delivery.arrivals);
-    free(worker);
-    return true;
+}
+
+/* Ends all threads, those of lost devices last. False: one stays. */
+static bool end_workers(struct lk_team *team)
+{
+    bool all_ended = true;
+    for (int i = 0; i < team->count; i++)
+        quit(team, team->workers[i]);
+    for (int i = 0; i < team->count; i++) {
+        struct lk_worker *worker = team->workers[i];
+        if (worker->state == LK_WORKER_LOST)
+            end_lost(team, worker);
+        else if (worker->state != LK_WORKER_NEW)
+            pthread_join(worker->thread, NULL);
+        all_ended &= !worker->stays;
+    }
+    return all_ended;
 }
 
 void lk_team_destroy(struct lk_team *team)
 {
-    bool all_ended = true;
     if (!team)
         return;
     if (team->async) {
@@ -507,13 +533,17 @@ void lk_team_destroy(struct lk_team *team)
         lk_async_stop(team);
         pthread_mutex_unlock(&team->mutex);
     }
-    for (int i = 0; i < team->count; i++)
-        all_ended &= end_worker(team, team->workers[i]);
+    const bool all_ended = end_workers(team);
     lk_training_state_clear(&team->recall.kept);
     lk_reducer_destroy(team->reducer);
     lk_team_ranks_destroy(team->job.ranks);
     if (!all_ended)
-        return; /* threads that are left behind may still look at it */
+        return; /* threads that are left behind may still look at it, and at all workers */
+    for (int i = 0; i < team->count; i++) {
+        pthread_cond_destroy(&team->workers[i]->queue.filled);
+        free(team->workers[i]->delivery.arrivals);
+        free(team->workers[i]);
+    }
     lk_async_destroy(team->async);
     pthread_cond_destroy(&team->changed);
     pthread_mutex_destroy(&team->mutex);

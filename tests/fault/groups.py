@@ -147,10 +147,12 @@ class Groups(ProgramTest):
         """What a lost group has taken, on its healthy devices too, is free for the model that
         is placed anew: nothing of it is left at the end."""
         error = 'kind=error,code=-5,call=clEnqueueNDRangeKernel,sticky=1'
-        for fault in ('', f'{error},nth=100,device=1', f'{error},nth=4,device=0',
-                      f'call={MAPPED[0]},nth=20,times=0,device=0,{CROSSING}'):
-            with self.subTest(fault):
-                self.train('--device', '0*2', fault=fault,
+        changes = f'call={MAPPED[0]},nth=20,times=0,device=0,{CROSSING}'
+        profile = ['--profile', self.path('trace.json')]
+        for fault, *options in ([''], [f'{error},nth=100,device=1'],
+                                [f'{error},nth=4,device=0'], [changes], [changes, *profile]):
+            with self.subTest(fault, options=options):
+                self.train('--device', '0*2', *options, fault=fault,
                            OPENCL_LAYERS=f'{LAYER}:{OBJECTS_LAYER}',
                            LOCKSTEP_OBJECTS=self.path('objects'))
                 self.assertEqual('placed anew' in self.said, bool(fault))

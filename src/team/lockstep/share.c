@@ -104,13 +104,16 @@ enum lk_status lk_share_begin(struct lk_worker *worker, const struct lk_command 
             LK_TRY(lk_worker_end_copy(worker, step));
         if (bucket == team->buckets - 1 && has_shards)
             take_times(worker, start, begun);
+        if (bucket == team->buckets - 1) { /* once all is there, it may be found wrong, and the
+                                            * device abandoned */
+            lk_worker_note(worker, "enqueue", step, start, begun);
+            lk_worker_note(worker, "read next batch", step, begun, fetched);
+            lk_worker_note(worker, "wait", step, fetched, lk_seconds());
+            lk_worker_collect(worker, step);
+        }
         if (!lk_worker_deliver(worker, command->ticket, 1))
             break;
     }
-    lk_worker_note(worker, "enqueue", step, start, begun);
-    lk_worker_note(worker, "read next batch", step, begun, fetched);
-    lk_worker_note(worker, "wait", step, fetched, lk_seconds());
-    lk_worker_collect(worker, step);
     return LK_OK;
 }
 

@@ -78,11 +78,19 @@ void lk_worker_send(struct lk_worker *worker, const struct lk_command *command)
     pthread_cond_signal(&queue->filled);
 }
 
+/* The thread, which is waiting or ending, holds nothing; the mutex is held. */
+static void let_go(struct lk_worker *worker)
+{
+    worker->queue.is_awaited = true;
+    if (worker->state == LK_WORKER_LOST) /* the team may be about to be destroyed */
+        pthread_cond_broadcast(&worker->team->changed);
+}
+
 /* Waits for a command; the mutex is held. */
 static struct lk_command next_command(struct lk_worker *worker)
 {
     struct lk_command_queue *queue = &worker->queue;
-    queue->is_awaited = true;
+    let_go(worker);
     while (queue->count == 0)
         pthread_cond_wait(&queue->filled, &worker->team->mutex);
     queue->is_awaited = false;
@@ -146,7 +154,7 @@ static void *run(void *context)
         pthread_mutex_lock(mutex);
         end_command(worker, &command, status);
     } while (goes_on(worker, &command));
-    worker->queue.is_awaited = true;
+    let_go(worker);
     pthread_mutex_unlock(mutex);
     return NULL;
 }

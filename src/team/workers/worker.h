@@ -131,6 +131,7 @@ struct lk_worker {
     bool has_computed;         /* at least once: its kernels are compiled */
     int most_shards;           /* that it computes at a time */
     bool is_released;          /* once it was lost: its devices are closed */
+    bool stays;                /* its thread hangs, or the one that closes its devices does */
 };
 
 /* Starts the thread. fails: LK_E_MEMORY */
