@@ -430,7 +430,8 @@ static enum lk_status close_device(void *context, struct lk_worker *worker)
     return LK_OK;
 }
 
-/* On a thread of its own, whose start nobody may have waited for. */
+/* The thread of release_lost(). It does nothing if it starts when nobody waits any more: then
+ * what the worker uses may be gone. */
 static void *release(void *context)
 {
     struct lk_worker *worker = context;
@@ -470,10 +471,11 @@ static bool release_lost(struct lk_team *team, struct lk_worker *worker)
     return false;
 }
 
+static const struct lk_command quit = {.kind = LK_COMMAND_QUIT};
+
 /* Closes the devices of a worker that is at work or rests, and tells its thread to end. */
-static void quit(struct lk_team *team, struct lk_worker *worker)
+static void dismiss(struct lk_team *team, struct lk_worker *worker)
 {
-    const struct lk_command command = {.kind = LK_COMMAND_QUIT};
     pthread_mutex_lock(&team->mutex);
     if (worker->state == LK_WORKER_RESTING)
         lk_worker_change(worker, LK_WORKER_CALL_BACK, NULL);
@@ -482,7 +484,7 @@ static void quit(struct lk_team *team, struct lk_worker *worker)
         (void)!lk_team_call_one(team, worker, close_device, NULL);
     pthread_mutex_lock(&team->mutex);
     if (lk_worker_is_at_work(worker)) {
-        lk_worker_send(worker, &command);
+        lk_worker_send(worker, &quit);
         lk_worker_change(worker, LK_WORKER_QUIT, NULL);
     }
     pthread_mutex_unlock(&team->mutex);
@@ -492,7 +494,6 @@ static void quit(struct lk_team *team, struct lk_worker *worker)
  * closes them, hangs in the driver: then it stays. */
 static void end_lost(struct lk_team *team, struct lk_worker *worker)
 {
-    const struct lk_command command = {.kind = LK_COMMAND_QUIT};
     pthread_mutex_lock(&team->mutex);
     const double until = lk_team_seconds(team) + fmin(1, team->clock.hang_seconds);
     worker->queue.count = 0; /* what it had not begun */
@@ -500,7 +501,7 @@ static void end_lost(struct lk_team *team, struct lk_worker *worker)
         ;
     const bool hangs = !worker->queue.is_awaited;
     if (!hangs)
-        lk_worker_send(worker, &command);
+        lk_worker_send(worker, &quit);
     worker->stays = hangs || !release_lost(team, worker);
     pthread_mutex_unlock(&team->mutex);
     if (!hangs)
@@ -512,7 +513,7 @@ static bool end_workers(struct lk_team *team)
 {
     bool all_ended = true;
     for (int i = 0; i < team->count; i++)
-        quit(team, team->workers[i]);
+        dismiss(team, team->workers[i]);
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
         if (worker->state == LK_WORKER_LOST)

@@ -97,15 +97,15 @@ enum lk_status lk_share_begin(struct lk_worker *worker, const struct lk_command 
         LK_TRY(check_crossings(worker, has_shards));
     LK_TRY(take_metrics(worker, command));
     for (int bucket = 0; bucket < team->buckets; bucket++) {
+        const bool is_last = bucket == team->buckets - 1;
         LK_TRY(take_bucket(worker, command, bucket));
-        if (bucket == team->buckets - 1 && !team->job.ranks)
+        if (is_last && !team->job.ranks)
             LK_TRY(check_crossings(worker, has_shards));
-        if (bucket == team->buckets - 1)
+        if (is_last)
             LK_TRY(lk_worker_end_copy(worker, step));
-        if (bucket == team->buckets - 1 && has_shards)
+        if (is_last && has_shards)
             take_times(worker, start, begun);
-        if (bucket == team->buckets - 1) { /* once all is there, it may be found wrong, and the
-                                            * device abandoned */
+        if (is_last) { /* once all is there, it may be found wrong, and the device abandoned */
             lk_worker_note(worker, "enqueue", step, start, begun);
             lk_worker_note(worker, "read next batch", step, begun, fetched);
             lk_worker_note(worker, "wait", step, fetched, lk_seconds());
