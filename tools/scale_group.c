@@ -9,7 +9,7 @@
 #include <lockstep/scale.h>
 #include <stdio.h>
 
-/* For what earlier runs have not measured. */
+/* For measuring operations. */
 static const double SECONDS = 60;
 
 static void print(const struct lk_scale_group_options *o, const struct lk_scale_group *g,

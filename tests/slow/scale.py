@@ -53,7 +53,7 @@ class Scale(ProgramTest):
         print(f'median {100 * middle - 100:+.1f} %', file=sys.stderr)
         self.assertLess(abs(middle - 1), 0.1)
 
-    def compare_group(self, model, *options, steps):
+    def compare_group(self, model, *options, steps, rounds=3):
         def predict():
             self.run_program('scale', model, *options, '--place', 'auto', '--device', '0/2',
                              '--json', 'scale.json')
@@ -67,7 +67,7 @@ class Scale(ProgramTest):
             taken = self.events('run', 'step')[steps // 3:]
             return statistics.median(step['step_ms'] for step in taken)
 
-        self.compare(3, predict, train)
+        self.compare(rounds, predict, train)
 
     def test_convnet(self):
         self.make_data()
@@ -76,6 +76,12 @@ class Scale(ProgramTest):
     def test_branches(self):
         self.compare_group('two-branch', '--data', 'synthetic:pairs', '--batch-size', '512',
                            steps=24)
+
+    def test_short_stages(self):
+        """Steps of 20 ms, where what a place waits for the other one counts."""
+        self.make_data()
+        self.compare_group('fashion-convnet', '--data', 'idx:data', '--batch-size', str(BATCH),
+                           steps=STEPS, rounds=ROUNDS)
 
     @unittest.skipUnless(os.path.isdir(TRASHNET), 'no $LOCKSTEP_DATA/trashnet')
     def test_stages(self):

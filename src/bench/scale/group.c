@@ -117,6 +117,7 @@ static enum lk_status find(const struct prediction *p, struct lk_place_found *fo
                                              .usual_shards = usual,
                                              .most_shards = p->group->shards,
                                              .seconds = o->seconds,
+                                             .measures_again = true,
                                              .plan = plan,
                                              .context = (void *)p};
     LK_TRY(lk_place_by_times(&request, found));

@@ -18,6 +18,7 @@ struct trial {
     double until; /* lk_seconds() */
     struct lk_replica_config config;
     int in_flight;
+    struct lk_choices *known; /* times of operations, by what these are */
     struct lk_op_times times; /* of a micro-batch */
     double load_ms_per_mb, copy_ms_per_mb;
 };
@@ -50,7 +51,8 @@ static enum lk_status measure(struct trial *t)
                                       .few_samples = t->config.few_samples};
     free(t->times.ms);
     t->times = (struct lk_op_times){NULL, 0};
-    return lk_tuning_times(&run, t->until - lk_seconds(), t->request->choices, &t->times);
+    return lk_tuning_times(&run, t->until - lk_seconds(), t->request->choices, t->known,
+                           &t->times);
 }
 
 /* Divides the model by what operations take on micro-batches of so many shards, and estimates
@@ -189,18 +191,25 @@ static enum lk_status measure_load(struct lk_device *device, double *ms_per_mb)
 /* --- dividing ---------------------------------------------------------------------------
  */
 
+static enum lk_status place(struct trial *t, struct lk_place_found *found)
+{
+    struct lk_device *device = t->request->devices[0];
+    int best = t->request->usual_shards;
+    LK_TRY(forgive(measure_copy(device, &t->copy_ms_per_mb)));
+    LK_TRY(forgive(measure_load(device, &t->load_ms_per_mb)));
+    LK_TRY(forgive(find_shards(t, &best)));
+    return forgive(try_shards(t, best, found)); /* what it takes is known by now */
+}
+
 enum lk_status lk_place_by_times(const struct lk_place_request *request,
                                  struct lk_place_found *found)
 {
     struct trial t = {.request = request, .until = lk_seconds() + request->seconds};
-    int best = request->usual_shards;
-    enum lk_status status = forgive(measure_copy(request->devices[0], &t.copy_ms_per_mb));
-    if (status == LK_OK)
-        status = forgive(measure_load(request->devices[0], &t.load_ms_per_mb));
-    if (status == LK_OK)
-        status = forgive(find_shards(&t, &best));
-    if (status == LK_OK) /* what it takes is known by now */
-        status = forgive(try_shards(&t, best, found));
+    LK_TRY(lk_choices_create(lk_choices_math(request->choices), &t.known));
+    if (!request->measures_again)
+        lk_tuning_load_times(t.known);
+    const enum lk_status status = place(&t, found);
     free(t.times.ms);
+    lk_choices_destroy(t.known);
     return status;
 }

@@ -15,6 +15,7 @@ struct lk_place_request {
     int usual_shards, most_shards; /* computed at a time: as small micro-batches as usual; as
                                     * large ones as may be */
     double seconds;                /* for measuring what no earlier run has measured */
+    bool measures_again;           /* also what one has, maybe while the machine was busy */
     /* what lk_group_create() will take for so many shards at a time */
     enum lk_status (*plan)(void *context, int shards, int *in_flight,
                            struct lk_replica_config *config);

@@ -150,14 +150,17 @@ enum lk_status lk_tuning_quick(const struct lk_tuning_run *run, double seconds,
 /* --- times of operations ------------------------------------------------------------------
  */
 
-enum lk_status lk_tuning_times(const struct lk_tuning_run *run, double seconds,
-                               struct lk_choices *choices, struct lk_op_times *times)
+void lk_tuning_load_times(struct lk_choices *known)
 {
-    struct lk_choices *known = NULL, *copy = NULL;
-    enum lk_status status;
-    LK_TRY_OUT(lk_choices_create(lk_choices_math(choices), &known));
-    LK_TRY_OUT(lk_choices_copy(choices, &copy));
     load(LK_TUNING_TIMES, known);
+}
+
+enum lk_status lk_tuning_times(const struct lk_tuning_run *run, double seconds,
+                               struct lk_choices *choices, struct lk_choices *known,
+                               struct lk_op_times *times)
+{
+    struct lk_choices *copy = NULL;
+    LK_TRY(lk_choices_copy(choices, &copy));
     const struct lk_times_config config = {.device = run->device,
                                            .beside = run->beside,
                                            .beside_count = run->beside_count,
@@ -170,15 +173,13 @@ enum lk_status lk_tuning_times(const struct lk_tuning_run *run, double seconds,
                                            .choices = copy,
                                            .known = known,
                                            .seconds = seconds};
-    status = lk_times_measure(&config, times);
+    const enum lk_status status = lk_times_measure(&config, times);
     if (lk_tuning_save(LK_TUNING_TIMES, known) != LK_OK) { /* the next run measures again */
         lk_log(LK_LOG_WARNING, "%s", lk_error_text());
         if (status == LK_OK)
             lk_error_clear();
     }
-out:
     lk_choices_destroy(copy);
-    lk_choices_destroy(known);
     return status;
 }
 

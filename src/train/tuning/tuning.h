@@ -43,11 +43,15 @@ struct lk_tuning_run {
 LK_MUST_CHECK enum lk_status lk_tuning_quick(const struct lk_tuning_run *run, double seconds,
                                              struct lk_choices *blockings);
 
-/* What operations take on the run's device with `choices`: what the cache has, and else
- * measured for at most `seconds` and added to it. The caller frees times->ms. fails: as
- * lk_times_measure() */
+/* Reads times of operations from the cache, as lk_tuning_load() does choices. */
+void lk_tuning_load_times(struct lk_choices *known);
+
+/* What operations take on the run's device with `choices`: what `known` has, and else measured
+ * for at most `seconds` and added to it and to the cache, in place of what that has. The caller
+ * frees times->ms. fails: as lk_times_measure() */
 LK_MUST_CHECK enum lk_status lk_tuning_times(const struct lk_tuning_run *run, double seconds,
                                              struct lk_choices *choices,
+                                             struct lk_choices *known,
                                              struct lk_op_times *times);
 
 #endif
