@@ -42,7 +42,7 @@ class Scale(ProgramTest):
         return statistics.median(step['step_ms'] for step in steps)
 
     def compare(self, rounds, predict, train):
-        predict()  # builds kernels, and measures operations
+        predict()  # builds kernels
         ratios = []
         for _ in range(rounds):
             predicted, trained = predict(), train()

@@ -15,9 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 5, MOST_TURNS = 200 };
-static const double ROUND_SECONDS = 0.006, /* a round lasts at least this long */
-    MOST_SECONDS = 0.3;                    /* all rounds together, if one does not take more */
+enum { ROUNDS = 5, MOST_TURNS = 512 };
+static const double ROUND_SECONDS = 0.004, /* about, unless a turn takes longer */
+    MOST_SECONDS = 0.3;                    /* all rounds together, unless one takes longer */
 
 /* Whole numbers but lengths stand for something, so that others would measure something else.
  * What turns images has two tilings, of which a probe knows one. */
@@ -49,9 +49,10 @@ static bool print_key(const struct lk_times_config *c, const struct lk_scheduled
         return false;
     for (int i = 0; i < scheduled->shapes.inputs; i++)
         passes += scheduled->wants_dx[i] << (i + 1);
-    used = snprintf(key, LK_CHOICE_KEY_BYTES, "time %s*%d|%s %s|%lld/%d%s%s|%x",
-                    lk_device_info(c->device)->name, 1 + c->beside_count, scheduled->op->name,
-                    options, (long long)c->batch, c->shards, c->stores_half ? " half" : "",
+    used = snprintf(key, LK_CHOICE_KEY_BYTES, "time %s %d*%d|%s %s|%lld/%d%s%s|%x",
+                    lk_device_info(c->device)->name, lk_device_info(c->device)->compute_units,
+                    1 + c->beside_count, scheduled->op->name, options, (long long)c->batch,
+                    c->shards, c->stores_half ? " half" : "",
                     scheduled->in_planes ? " planes" : "", (unsigned)passes);
     if (shares_packing(c, scheduled) && used < LK_CHOICE_KEY_BYTES)
         used += snprintf(key + used, (size_t)(LK_CHOICE_KEY_BYTES - used), " packed/%d",
@@ -80,8 +81,11 @@ static enum lk_status enqueue(struct lk_probe *probe, bool backward, int turns)
     return LK_OK;
 }
 
+/* The others' work first: given to all in turn, devices of a CPU are on one core more often. */
 static enum lk_status enqueue_rounds(struct timed *timed, bool backward, int turns, int rounds)
 {
+    for (int d = timed->count - 1; d > 0; d--)
+        LK_TRY(enqueue(&timed->probes[d], backward, turns * rounds));
     for (int i = 0; i < rounds; i++) {
         LK_TRY(lk_timestamp_enqueue(timed->marks[i]));
         LK_TRY(enqueue(&timed->probes[0], backward, turns));
@@ -89,41 +93,56 @@ static enum lk_status enqueue_rounds(struct timed *timed, bool backward, int tur
     return lk_timestamp_enqueue(timed->marks[rounds]);
 }
 
-/* Rounds of so many turns, behind some turns more, without a pause. seconds[rounds]: a turn of
- * each. */
-static enum lk_status run(struct timed *timed, bool backward, int first, int turns, int rounds,
-                          double *seconds)
+/* `rounds` rounds of `turns` turns each, without a pause. seconds[rounds]: a turn of each.
+ * *wall: until all devices are done. */
+static enum lk_status run(struct timed *timed, bool backward, int turns, int rounds,
+                          double *seconds, double *wall)
 {
     const double start = lk_seconds();
-    const int all = first + turns * rounds;
-    for (int i = timed->count - 1; i > 0; i--)
-        LK_TRY(enqueue(&timed->probes[i], backward, all));
-    LK_TRY(enqueue(&timed->probes[0], backward, first));
-    LK_TRY(enqueue_rounds(timed, backward, turns, rounds));
-    LK_TRY(lk_device_finish(timed->probes[0].setup.device));
-    const double each = (lk_seconds() - start) / all;
+    enum lk_status status = enqueue_rounds(timed, backward, turns, rounds);
+    double first_ended = 0;
+    for (int d = 0; d < timed->count; d++) { /* in any case, since their buffers are freed */
+        const enum lk_status ended = lk_device_finish(timed->probes[d].setup.device);
+        status = status == LK_OK ? ended : status;
+        if (d == 0)
+            first_ended = lk_seconds() - start;
+    }
+    LK_TRY(status);
+    *wall = lk_seconds() - start;
     for (int i = 0; i < rounds; i++) {
         const double took =
             lk_timestamp_seconds(timed->marks[i + 1]) - lk_timestamp_seconds(timed->marks[i]);
-        seconds[i] = took > 0 ? took / turns : each; /* a driver without times */
+        const bool is_known = took > 0 && took <= first_ended; /* not by all drivers */
+        seconds[i] = is_known ? took / turns : first_ended / rounds / turns;
     }
-    for (int i = 1; i < timed->count; i++)
-        LK_TRY(lk_device_finish(timed->probes[i].setup.device));
     return LK_OK;
 }
 
+/* How many turns a round should have. *once: a turn of the last round that was tried. */
+static enum lk_status choose_turns(struct timed *timed, bool backward, int *turns, double *once,
+                                   double *wall)
+{
+    LK_TRY(run(timed, backward, 1, 1, once, wall)); /* some drivers compile here */
+    for (*turns = 1;; *turns *= 2) {
+        LK_TRY(run(timed, backward, *turns, 1, once, wall));
+        if (*wall > ROUND_SECONDS / 2 || *turns == MOST_TURNS)
+            return LK_OK;
+    }
+}
+
 /* The middle of some rounds: the shortest one is faster than the operation is in most steps, by
- * 4 % for a convolution of the ConvNet. A round goes ahead, since two devices of a CPU that
- * begin together may be on one of its cores until the host's scheduler moves them apart. */
+ * 4 % for a convolution of the ConvNet. They follow one another without a pause, since two
+ * devices of a CPU that begin together may be on one of its cores until the host's scheduler
+ * moves them apart, some milliseconds later. */
 static enum lk_status time_probes(struct timed *timed, bool backward, double *ms)
 {
-    double once, seconds[ROUNDS];
-    LK_TRY(run(timed, backward, 0, 1, 1, &once)); /* some drivers compile here */
-    LK_TRY(run(timed, backward, 0, 1, 1, &once));
-    const int turns = (int)fmin(once > 0 ? ROUND_SECONDS / once + 1 : MOST_TURNS, MOST_TURNS);
-    const int rounds = (int)fmin(fmax(MOST_SECONDS / (once * turns), 1), ROUNDS);
-    LK_TRY(run(timed, backward, turns - 1, turns, rounds, seconds));
-    *ms = 1e3 * lk_median(seconds, rounds);
+    double once, wall, seconds[ROUNDS];
+    int turns;
+    LK_TRY(choose_turns(timed, backward, &turns, &once, &wall));
+    int rounds = (int)fmin(fmax(MOST_SECONDS / wall, 1), ROUNDS);
+    rounds -= rounds % 2 == 0;
+    LK_TRY(run(timed, backward, turns, rounds, seconds, &wall));
+    *ms = 1e3 * (rounds > 1 ? lk_median(seconds, rounds) : fmin(once, seconds[0]));
     return LK_OK;
 }
 
@@ -183,6 +202,23 @@ static enum lk_status measure_op(const struct lk_times_config *c,
     return status;
 }
 
+static bool find(struct lk_choices *times, const char *key, double *ms)
+{
+    char text[LK_CHOICE_TEXT_BYTES];
+    if (!lk_choices_find(times, key, text))
+        return false;
+    const double found = strtod(text, NULL);
+    *ms = found > 0 && found < 1e9 ? found : 0;
+    return true;
+}
+
+static enum lk_status take_older(const struct lk_times_config *c, const char *key, double *ms)
+{
+    return find(c->older, key, ms)
+               ? LK_OK
+               : lk_fail(LK_E_UNSUPPORTED, "no time is left to measure operations");
+}
+
 /* What cannot be measured, for want of memory or of a form that stands alone, stays 0. */
 static enum lk_status measure_once(const struct lk_times_config *c,
                                    const struct lk_schedule *schedule, int i, double end,
@@ -192,13 +228,10 @@ static enum lk_status measure_once(const struct lk_times_config *c,
     *ms = 0;
     if (!is_measured(&schedule->ops[i]) || !print_key(c, &schedule->ops[i], key))
         return LK_OK;
-    if (lk_choices_find(c->known, key, text)) {
-        const double found = strtod(text, NULL);
-        *ms = found > 0 && found < 1e9 ? found : 0;
+    if (find(c->known, key, ms))
         return LK_OK;
-    }
     if (lk_seconds() > end)
-        return lk_fail(LK_E_UNSUPPORTED, "no time is left to measure operations");
+        return take_older(c, key, ms);
     const enum lk_status status = measure_op(c, schedule, i, ms);
     if (status == LK_E_DEVICE || status == LK_E_MEMORY)
         return status;

@@ -19,6 +19,7 @@ struct lk_times_config {
     struct lk_choices *choices;
     struct lk_choices *known; /* gets the times, by a key that names the device; those that it
                                * has are not measured again */
+    struct lk_choices *older; /* or NULL: taken where no time is left to measure */
     double seconds;           /* after which no measurement begins */
 };
 

@@ -18,8 +18,8 @@ struct trial {
     double until; /* lk_seconds() */
     struct lk_replica_config config;
     int in_flight;
-    struct lk_choices *known; /* times of operations, by what these are */
-    struct lk_op_times times; /* of a micro-batch */
+    struct lk_choices *known, *cached; /* times of operations: measured now; of earlier runs */
+    struct lk_op_times times;          /* of a micro-batch */
     double load_ms_per_mb, copy_ms_per_mb;
 };
 
@@ -48,11 +48,12 @@ static enum lk_status measure(struct trial *t)
                                       .shards = t->config.shards,
                                       .stores_half = t->config.stores_half,
                                       .packed_for = micro_batches_of_group(t),
-                                      .few_samples = t->config.few_samples};
+                                      .few_samples = t->config.few_samples,
+                                      .known = t->known,
+                                      .older = t->cached};
     free(t->times.ms);
     t->times = (struct lk_op_times){NULL, 0};
-    return lk_tuning_times(&run, t->until - lk_seconds(), t->request->choices, t->known,
-                           &t->times);
+    return lk_tuning_times(&run, t->until - lk_seconds(), t->request->choices, &t->times);
 }
 
 /* Divides the model by what operations take on micro-batches of so many shards, and estimates
@@ -205,11 +206,18 @@ enum lk_status lk_place_by_times(const struct lk_place_request *request,
                                  struct lk_place_found *found)
 {
     struct trial t = {.request = request, .until = lk_seconds() + request->seconds};
-    LK_TRY(lk_choices_create(lk_choices_math(request->choices), &t.known));
-    if (!request->measures_again)
-        lk_tuning_load_times(t.known);
-    const enum lk_status status = place(&t, found);
+    const enum lk_math math = lk_choices_math(request->choices);
+    enum lk_status status = lk_choices_create(math, &t.known);
+    if (status == LK_OK)
+        status = lk_choices_create(math, &t.cached);
+    if (status == LK_OK) {
+        lk_tuning_load_times(t.cached);
+        if (!request->measures_again)
+            lk_choices_set_fallbacks(t.known, t.cached, NULL);
+        status = place(&t, found);
+    }
     free(t.times.ms);
     lk_choices_destroy(t.known);
+    lk_choices_destroy(t.cached);
     return status;
 }

@@ -14,8 +14,10 @@ struct lk_place_request {
     struct lk_choices *choices;
     int usual_shards, most_shards; /* computed at a time: as small micro-batches as usual; as
                                     * large ones as may be */
-    double seconds;                /* for measuring what no earlier run has measured */
-    bool measures_again;           /* also what one has, maybe while the machine was busy */
+    double seconds;                /* for measuring operations */
+    bool measures_again; /* also those whose times the cache has: the machine may have been
+                          * busy when they were taken. Else, and where no time is left, these
+                          * are taken */
     /* what lk_group_create() will take for so many shards at a time */
     enum lk_status (*plan)(void *context, int shards, int *in_flight,
                            struct lk_replica_config *config);

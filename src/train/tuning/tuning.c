@@ -156,8 +156,7 @@ void lk_tuning_load_times(struct lk_choices *known)
 }
 
 enum lk_status lk_tuning_times(const struct lk_tuning_run *run, double seconds,
-                               struct lk_choices *choices, struct lk_choices *known,
-                               struct lk_op_times *times)
+                               struct lk_choices *choices, struct lk_op_times *times)
 {
     struct lk_choices *copy = NULL;
     LK_TRY(lk_choices_copy(choices, &copy));
@@ -171,10 +170,12 @@ enum lk_status lk_tuning_times(const struct lk_tuning_run *run, double seconds,
                                            .packed_for = run->packed_for,
                                            .few_samples = run->few_samples,
                                            .choices = copy,
-                                           .known = known,
+                                           .known = run->known,
+                                           .older = run->older,
                                            .seconds = seconds};
     const enum lk_status status = lk_times_measure(&config, times);
-    if (lk_tuning_save(LK_TUNING_TIMES, known) != LK_OK) { /* the next run measures again */
+    if (lk_tuning_save(LK_TUNING_TIMES, run->known) !=
+        LK_OK) { /* the next run measures again */
         lk_log(LK_LOG_WARNING, "%s", lk_error_text());
         if (status == LK_OK)
             lk_error_clear();

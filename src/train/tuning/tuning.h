@@ -35,8 +35,9 @@ struct lk_tuning_run {
     int64_t batch;
     int shards;
     bool stores_half;
-    int packed_for;   /* as lk_times_config */
-    bool few_samples; /* as lk_times_config */
+    int packed_for;                   /* as lk_times_config */
+    bool few_samples;                 /* as lk_times_config */
+    struct lk_choices *known, *older; /* times of operations, as lk_times_config */
 };
 
 /* Measures for `seconds`, and adds to `blockings` and the cache. fails: LK_E_DEVICE */
@@ -46,12 +47,11 @@ LK_MUST_CHECK enum lk_status lk_tuning_quick(const struct lk_tuning_run *run, do
 /* Reads times of operations from the cache, as lk_tuning_load() does choices. */
 void lk_tuning_load_times(struct lk_choices *known);
 
-/* What operations take on the run's device with `choices`: what `known` has, and else measured
- * for at most `seconds` and added to it and to the cache, in place of what that has. The caller
- * frees times->ms. fails: as lk_times_measure() */
+/* What operations take on the run's device with `choices`: what run->known has, and else
+ * measured for at most `seconds` and added to that and to the cache, where it replaces older
+ * times. The caller frees times->ms. fails: as lk_times_measure() */
 LK_MUST_CHECK enum lk_status lk_tuning_times(const struct lk_tuning_run *run, double seconds,
                                              struct lk_choices *choices,
-                                             struct lk_choices *known,
                                              struct lk_op_times *times);
 
 #endif
