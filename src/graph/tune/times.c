@@ -9,13 +9,14 @@
 #include "device/device.h"
 #include "graph/nodes/schedule.h"
 #include "graph/planes.h"
+#include "graph/tune/rounds.h"
 #include "ops/probe/probe.h"
 #include "tensor/tensor.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 5, MOST_TURNS = 512 };
+enum { MOST_TURNS = 512 };
 static const double ROUND_SECONDS = 0.004, /* about, unless a turn takes longer */
     MOST_SECONDS = 0.3;                    /* all rounds together, unless one takes longer */
 
@@ -68,80 +69,68 @@ static bool print_key(const struct lk_times_config *c, const struct lk_scheduled
 struct timed {
     struct lk_probe probes[LK_MOST_PLACES];
     int count;
-    struct lk_timestamp *marks[ROUNDS + 1]; /* where rounds begin and end */
+    bool has_backward;
+    struct lk_rounds rounds;
 };
 
-static enum lk_status enqueue(struct lk_probe *probe, bool backward, int turns)
+static enum lk_status enqueue(struct lk_probe *probe, bool backward)
 {
-    for (int i = 0; i < turns; i++) {
-        LK_TRY(lk_probe_forward(probe, 0));
-        if (backward)
-            LK_TRY(lk_probe_backward(probe, 0));
-    }
-    return LK_OK;
+    LK_TRY(lk_probe_forward(probe, 0));
+    return backward ? lk_probe_backward(probe, 0) : LK_OK;
+}
+
+static enum lk_status enqueue_first(void *context)
+{
+    struct timed *timed = context;
+    return enqueue(&timed->probes[0], timed->has_backward);
 }
 
 /* The others' work first: given to all in turn, devices of a CPU are on one core more often. */
-static enum lk_status enqueue_rounds(struct timed *timed, bool backward, int turns, int rounds)
+static enum lk_status enqueue_all(struct timed *timed, int turns, int rounds)
 {
     for (int d = timed->count - 1; d > 0; d--)
-        LK_TRY(enqueue(&timed->probes[d], backward, turns * rounds));
-    for (int i = 0; i < rounds; i++) {
-        LK_TRY(lk_timestamp_enqueue(timed->marks[i]));
-        LK_TRY(enqueue(&timed->probes[0], backward, turns));
-    }
-    return lk_timestamp_enqueue(timed->marks[rounds]);
+        for (int i = 0; i < turns * rounds; i++)
+            LK_TRY(enqueue(&timed->probes[d], timed->has_backward));
+    return lk_rounds_enqueue(&timed->rounds, rounds, turns, enqueue_first, timed);
 }
 
-/* `rounds` rounds of `turns` turns each, without a pause. seconds[rounds]: a turn of each.
- * *wall: until all devices are done. */
-static enum lk_status run(struct timed *timed, bool backward, int turns, int rounds,
-                          double *seconds, double *wall)
+/* seconds[rounds]: a turn of each round. *wall: until all devices are done. */
+static enum lk_status run(struct timed *timed, int turns, int rounds, double *seconds,
+                          double *wall)
 {
     const double start = lk_seconds();
-    enum lk_status status = enqueue_rounds(timed, backward, turns, rounds);
-    double first_ended = 0;
+    enum lk_status status = enqueue_all(timed, turns, rounds);
     for (int d = 0; d < timed->count; d++) { /* in any case, since their buffers are freed */
         const enum lk_status ended = lk_device_finish(timed->probes[d].setup.device);
         status = status == LK_OK ? ended : status;
-        if (d == 0)
-            first_ended = lk_seconds() - start;
+        if (d == 0 && status == LK_OK)
+            lk_rounds_read(&timed->rounds, rounds, turns, lk_seconds() - start, seconds);
     }
-    LK_TRY(status);
     *wall = lk_seconds() - start;
-    for (int i = 0; i < rounds; i++) {
-        const double took =
-            lk_timestamp_seconds(timed->marks[i + 1]) - lk_timestamp_seconds(timed->marks[i]);
-        const bool is_known = took > 0 && took <= first_ended; /* not by all drivers */
-        seconds[i] = is_known ? took / turns : first_ended / rounds / turns;
-    }
-    return LK_OK;
+    return status;
 }
 
 /* How many turns a round should have. *once: a turn of the last round that was tried. */
-static enum lk_status choose_turns(struct timed *timed, bool backward, int *turns, double *once,
-                                   double *wall)
+static enum lk_status choose_turns(struct timed *timed, int *turns, double *once, double *wall)
 {
-    LK_TRY(run(timed, backward, 1, 1, once, wall)); /* some drivers compile here */
+    LK_TRY(run(timed, 1, 1, once, wall)); /* some drivers compile here */
     for (*turns = 1;; *turns *= 2) {
-        LK_TRY(run(timed, backward, *turns, 1, once, wall));
+        LK_TRY(run(timed, *turns, 1, once, wall));
         if (*wall > ROUND_SECONDS / 2 || *turns == MOST_TURNS)
             return LK_OK;
     }
 }
 
 /* The middle of some rounds: the shortest one is faster than the operation is in most steps, by
- * 4 % for a convolution of the ConvNet. They follow one another without a pause, since two
- * devices of a CPU that begin together may be on one of its cores until the host's scheduler
- * moves them apart, some milliseconds later. */
-static enum lk_status time_probes(struct timed *timed, bool backward, double *ms)
+ * 4 % for a convolution of the ConvNet. */
+static enum lk_status time_probes(struct timed *timed, double *ms)
 {
-    double once, wall, seconds[ROUNDS];
+    double once, wall, seconds[LK_MOST_ROUNDS];
     int turns;
-    LK_TRY(choose_turns(timed, backward, &turns, &once, &wall));
-    int rounds = (int)fmin(fmax(MOST_SECONDS / wall, 1), ROUNDS);
+    LK_TRY(choose_turns(timed, &turns, &once, &wall));
+    int rounds = (int)fmin(fmax(MOST_SECONDS / wall, 1), LK_MOST_ROUNDS);
     rounds -= rounds % 2 == 0;
-    LK_TRY(run(timed, backward, turns, rounds, seconds, &wall));
+    LK_TRY(run(timed, turns, rounds, seconds, &wall));
     *ms = 1e3 * (rounds > 1 ? lk_median(seconds, rounds) : fmin(once, seconds[0]));
     return LK_OK;
 }
@@ -170,12 +159,12 @@ static enum lk_status open(const struct lk_times_config *c, const struct lk_sche
 
 /* What packing takes, which is in the time so far, counts once for several micro-batches. */
 static enum lk_status share_packing(const struct lk_times_config *c, struct timed *timed,
-                                    bool backward, double *ms)
+                                    double *ms)
 {
     double rest = 0;
     for (int d = 0; d < timed->count; d++)
         timed->probes[d].runs[0].weights_are_new = false;
-    LK_TRY(time_probes(timed, backward, &rest));
+    LK_TRY(time_probes(timed, &rest));
     if (rest < *ms)
         *ms = rest + (*ms - rest) / c->packed_for;
     return LK_OK;
@@ -184,19 +173,18 @@ static enum lk_status share_packing(const struct lk_times_config *c, struct time
 static enum lk_status measure_op(const struct lk_times_config *c,
                                  const struct lk_schedule *schedule, int i, double *ms)
 {
-    struct timed timed = {.count = 0};
+    struct timed timed = {.has_backward = schedule->ops[i].has_backward};
     enum lk_status status = LK_OK;
     for (int d = 0; d <= c->beside_count && status == LK_OK; d++, timed.count++)
         status = open(c, schedule, i, d > 0 ? c->beside[d - 1] : c->device, &timed.probes[d]);
-    for (int r = 0; r <= ROUNDS && status == LK_OK; r++)
-        status = lk_timestamp_create(c->device, &timed.marks[r]);
     if (status == LK_OK)
-        status = time_probes(&timed, schedule->ops[i].has_backward, ms);
+        status = lk_rounds_create(c->device, &timed.rounds);
+    if (status == LK_OK)
+        status = time_probes(&timed, ms);
     if (status == LK_OK && shares_packing(c, &schedule->ops[i]) &&
         timed.probes[0].setup.packed_bytes > 0)
-        status = share_packing(c, &timed, schedule->ops[i].has_backward, ms);
-    for (int r = 0; r <= ROUNDS; r++)
-        lk_timestamp_destroy(timed.marks[r]);
+        status = share_packing(c, &timed, ms);
+    lk_rounds_clear(&timed.rounds);
     while (timed.count > 0)
         lk_probe_close(&timed.probes[--timed.count]);
     return status;

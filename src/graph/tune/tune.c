@@ -5,12 +5,13 @@
 #include "base/fail.h"
 #include "base/progress.h"
 #include "device/device.h"
+#include "graph/tune/rounds.h"
 #include "ops/probe/probe.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 5 };
+enum { MOST_TURNS = 1000 };
 
 static const double ROUND_SECONDS = 0.004, /* a measurement lasts at least this long */
     UNIT_FLOPS = 1e9,     /* forward, of a probe's samples for each compute unit */
@@ -21,9 +22,19 @@ static const double ROUND_SECONDS = 0.004, /* a measurement lasts at least this 
 
 /* --- one candidate ---------------------------------------------------------------------- */
 
+static enum lk_status enqueue_forward(void *probe)
+{
+    return lk_probe_forward(probe, 0);
+}
+
+static enum lk_status enqueue_backward(void *probe)
+{
+    return lk_probe_backward(probe, 0);
+}
+
 static enum lk_status enqueue(const struct lk_tuner *tuner, struct lk_probe *probe)
 {
-    return tuner->choice.is_backward ? lk_probe_backward(probe, 0) : lk_probe_forward(probe, 0);
+    return tuner->choice.is_backward ? enqueue_backward(probe) : enqueue_forward(probe);
 }
 
 static const struct lk_buffer *result_of(const struct lk_tuner *tuner,
@@ -86,14 +97,15 @@ static enum lk_status check(struct lk_tuner *tuner, const struct lk_probe *probe
     return LK_OK;
 }
 
-static enum lk_status run(const struct lk_tuner *tuner, struct lk_probe *probe, int turns,
-                          double *seconds)
+static enum lk_status run(const struct lk_tuner *tuner, struct lk_probe *probe,
+                          struct lk_rounds *rounds, int count, int turns, double *seconds)
 {
     const double start = lk_seconds();
-    for (int i = 0; i < turns; i++)
-        LK_TRY(enqueue(tuner, probe));
+    LK_TRY(lk_rounds_enqueue(rounds, count, turns,
+                             tuner->choice.is_backward ? enqueue_backward : enqueue_forward,
+                             probe));
     LK_TRY(lk_device_finish(tuner->config->device));
-    *seconds = (lk_seconds() - start) / turns;
+    lk_rounds_read(rounds, count, turns, lk_seconds() - start, seconds);
     return LK_OK;
 }
 
@@ -101,15 +113,19 @@ static enum lk_status run(const struct lk_tuner *tuner, struct lk_probe *probe, 
 static enum lk_status time_probe(const struct lk_tuner *tuner, struct lk_probe *probe,
                                  double *ms)
 {
-    double seconds = 0, least;
-    LK_TRY(run(tuner, probe, 1, &least));
-    const int turns = least > 0 && least < ROUND_SECONDS ? (int)(ROUND_SECONDS / least) + 1 : 1;
-    for (int i = 0; i < ROUNDS; i++) {
-        LK_TRY(run(tuner, probe, turns < 1000 ? turns : 1000, &seconds));
-        least = seconds < least ? seconds : least;
-    }
+    struct lk_rounds rounds;
+    double seconds[LK_MOST_ROUNDS], least = 0;
+    enum lk_status status;
+    LK_TRY_OUT(lk_rounds_create(tuner->config->device, &rounds));
+    LK_TRY_OUT(run(tuner, probe, &rounds, 1, 1, &least));
+    const double turns = fmin(floor(ROUND_SECONDS / least) + 1, MOST_TURNS);
+    LK_TRY_OUT(run(tuner, probe, &rounds, LK_MOST_ROUNDS, (int)turns, seconds));
+    for (int i = 0; i < LK_MOST_ROUNDS; i++)
+        least = fmin(least, seconds[i]);
     *ms = 1e3 * least;
-    return LK_OK;
+out:
+    lk_rounds_clear(&rounds);
+    return status;
 }
 
 /* Sets the device's choice on which the candidate depends, such as a library's tiles: to the
