@@ -5,6 +5,7 @@
 #include "graph/nodes/schedule.h"
 #include "graph/place/choose.h"
 #include "graph/rig.h"
+#include "graph/tune/rounds.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,20 @@ static void measures_once(void **state)
     for (int i = 0; i < times.count; i++)
         assert_true(times.ms[i] == 0 || times.ms[i] == 123.5);
     free(times.ms);
+    struct lk_choices *none = NULL; /* where no time is left, older times are taken */
+    ASSERT_OK(lk_choices_create(LK_MATH_NORMAL, &none));
+    config.known = none;
+    config.older = change.to;
+    ASSERT_OK(lk_times_measure(&config, &times));
+    for (int i = 0; i < times.count; i++)
+        assert_true(times.ms[i] == 0 || times.ms[i] == 123.5);
+    free(times.ms);
+    config.seconds = 1000; /* else they are measured again */
+    ASSERT_OK(lk_times_measure(&config, &times));
+    for (int i = 0; i < times.count; i++)
+        assert_true(times.ms[i] < 123.5);
+    free(times.ms);
+    lk_choices_destroy(none);
     lk_choices_destroy(change.to);
     lk_choices_destroy(changed);
     lk_choices_destroy(known);
@@ -145,9 +160,29 @@ static void follows_what_was_measured(void **state)
     lk_device_close(devices[0]);
 }
 
+/* Times of a driver count only where all of them can be right. */
+static void doubts_marks(void **state)
+{
+    static const struct {
+        double marks[4], all, expected[3];
+    } cases[] = {{{10, 13, 15, 19}, 10, {1.5, 1, 2}},
+                 {{-1, -1, -1, -1}, 12, {2, 2, 2}},             /* none */
+                 {{10, 13, 13, 19}, 12, {2, 2, 2}},             /* not one by one */
+                 {{10, 10.001, 10.002, 10.003}, 12, {2, 2, 2}}, /* far too short */
+                 {{0, 13, 15, 19}, 12, {2, 2, 2}}}; /* longer than by the host's clock */
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double seconds[3];
+        lk_rounds_divide(cases[i].marks, 3, 2, cases[i].all, seconds);
+        for (int r = 0; r < 3; r++)
+            assert_float_equal(seconds[r], cases[i].expected[r], 1e-9);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(measures_once),
+                                       cmocka_unit_test(doubts_marks),
                                        cmocka_unit_test(follows_what_was_measured)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

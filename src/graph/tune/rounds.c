@@ -1,6 +1,7 @@
 /* Rounds between marks in a device's queue. */
 #include "graph/tune/rounds.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 
 enum lk_status lk_rounds_create(struct lk_device *device, struct lk_rounds *rounds)
@@ -17,8 +18,8 @@ void lk_rounds_clear(struct lk_rounds *rounds)
         lk_timestamp_destroy(rounds->marks[i]);
 }
 
-enum lk_status lk_rounds_enqueue(struct lk_rounds *rounds, int count, int turns,
-                                 enum lk_status (*enqueue)(void *context), void *context)
+static enum lk_status enqueue_rounds(struct lk_rounds *rounds, int count, int turns,
+                                     enum lk_status (*enqueue)(void *context), void *context)
 {
     for (int i = 0; i < count; i++) {
         LK_TRY(lk_timestamp_enqueue(rounds->marks[i]));
@@ -28,12 +29,33 @@ enum lk_status lk_rounds_enqueue(struct lk_rounds *rounds, int count, int turns,
     return lk_timestamp_enqueue(rounds->marks[count]);
 }
 
-void lk_rounds_read(const struct lk_rounds *rounds, int count, int turns, double all,
-                    double *seconds)
+enum lk_status lk_rounds_run(struct lk_rounds *rounds, int count, int turns,
+                             enum lk_status (*enqueue)(void *context), void *context,
+                             double *seconds, double *all)
 {
-    for (int i = 0; i < count; i++) {
-        const double took =
-            lk_timestamp_seconds(rounds->marks[i + 1]) - lk_timestamp_seconds(rounds->marks[i]);
-        seconds[i] = (took > 0 && took <= all ? took : all / count) / turns;
-    }
+    double marks[LK_MOST_ROUNDS + 1];
+    const double start = lk_seconds();
+    const enum lk_status status = enqueue_rounds(rounds, count, turns, enqueue, context);
+    const enum lk_status ended = lk_device_finish(rounds->device); /* in any case: buffers of
+                                                                    * the work may be freed */
+    LK_TRY(status);
+    LK_TRY(ended);
+    *all = lk_seconds() - start;
+    for (int i = 0; i <= count; i++)
+        marks[i] = lk_timestamp_seconds(rounds->marks[i]);
+    lk_rounds_divide(marks, count, turns, *all, seconds);
+    return LK_OK;
+}
+
+/* Drivers are known that tell no times of marks, or times of some microseconds for
+ * milliseconds.
+ */
+void lk_rounds_divide(const double *marks, int count, int turns, double all, double *seconds)
+{
+    const double between = marks[count] - marks[0];
+    bool are_right = marks[0] >= 0 && between > all / 4 && between <= all;
+    for (int i = 0; i < count; i++)
+        are_right &= marks[i + 1] > marks[i];
+    for (int i = 0; i < count; i++)
+        seconds[i] = (are_right ? marks[i + 1] - marks[i] : all / count) / turns;
 }

@@ -18,14 +18,15 @@ LK_MUST_CHECK enum lk_status lk_rounds_create(struct lk_device *device,
                                               struct lk_rounds *rounds);
 void lk_rounds_clear(struct lk_rounds *rounds);
 
-/* `count` rounds, in each of which the work is enqueued so many times. fails: as `enqueue` */
-LK_MUST_CHECK enum lk_status lk_rounds_enqueue(struct lk_rounds *rounds, int count, int turns,
-                                               enum lk_status (*enqueue)(void *context),
-                                               void *context);
+/* Runs `count` rounds, at most LK_MOST_ROUNDS, in each of which the work is enqueued `turns`
+ * times, and waits. seconds[count]: a turn of each round. *all: seconds by the host's clock, of
+ * which the rounds get equal parts if the driver's times cannot be right. fails: as `enqueue`
+ * and the device; it has nothing left to do then, too */
+LK_MUST_CHECK enum lk_status lk_rounds_run(struct lk_rounds *rounds, int count, int turns,
+                                           enum lk_status (*enqueue)(void *context),
+                                           void *context, double *seconds, double *all);
 
-/* What a turn of each round took, in seconds, once the device is done; `all`: all of them, for
- * drivers without times. */
-void lk_rounds_read(const struct lk_rounds *rounds, int count, int turns, double all,
-                    double *seconds);
+/* What a turn of each round took by marks[count + 1], in seconds, or by `all`. */
+void lk_rounds_divide(const double *marks, int count, int turns, double all, double *seconds);
 
 #endif

@@ -86,12 +86,13 @@ static enum lk_status enqueue_first(void *context)
 }
 
 /* The others' work first: given to all in turn, devices of a CPU are on one core more often. */
-static enum lk_status enqueue_all(struct timed *timed, int turns, int rounds)
+static enum lk_status run_all(struct timed *timed, int turns, int rounds, double *seconds)
 {
+    double all;
     for (int d = timed->count - 1; d > 0; d--)
         for (int i = 0; i < turns * rounds; i++)
             LK_TRY(enqueue(&timed->probes[d], timed->has_backward));
-    return lk_rounds_enqueue(&timed->rounds, rounds, turns, enqueue_first, timed);
+    return lk_rounds_run(&timed->rounds, rounds, turns, enqueue_first, timed, seconds, &all);
 }
 
 /* seconds[rounds]: a turn of each round. *wall: until all devices are done. */
@@ -99,12 +100,10 @@ static enum lk_status run(struct timed *timed, int turns, int rounds, double *se
                           double *wall)
 {
     const double start = lk_seconds();
-    enum lk_status status = enqueue_all(timed, turns, rounds);
-    for (int d = 0; d < timed->count; d++) { /* in any case, since their buffers are freed */
+    enum lk_status status = run_all(timed, turns, rounds, seconds);
+    for (int d = 1; d < timed->count; d++) { /* in any case, since their buffers are freed */
         const enum lk_status ended = lk_device_finish(timed->probes[d].setup.device);
         status = status == LK_OK ? ended : status;
-        if (d == 0 && status == LK_OK)
-            lk_rounds_read(&timed->rounds, rounds, turns, lk_seconds() - start, seconds);
     }
     *wall = lk_seconds() - start;
     return status;

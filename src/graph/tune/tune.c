@@ -13,7 +13,7 @@
 
 enum { MOST_TURNS = 1000 };
 
-static const double ROUND_SECONDS = 0.004, /* a measurement lasts at least this long */
+static const double ROUND_SECONDS = 0.004, /* a round, unless one turn takes longer */
     UNIT_FLOPS = 1e9,     /* forward, of a probe's samples for each compute unit */
     HOPELESS = 4,         /* candidates of more than so many times the least estimated cost are
                            * not measured */
@@ -98,15 +98,12 @@ static enum lk_status check(struct lk_tuner *tuner, const struct lk_probe *probe
 }
 
 static enum lk_status run(const struct lk_tuner *tuner, struct lk_probe *probe,
-                          struct lk_rounds *rounds, int count, int turns, double *seconds)
+                          struct lk_rounds *rounds, int count, int turns, double *seconds,
+                          double *all)
 {
-    const double start = lk_seconds();
-    LK_TRY(lk_rounds_enqueue(rounds, count, turns,
-                             tuner->choice.is_backward ? enqueue_backward : enqueue_forward,
-                             probe));
-    LK_TRY(lk_device_finish(tuner->config->device));
-    lk_rounds_read(rounds, count, turns, lk_seconds() - start, seconds);
-    return LK_OK;
+    return lk_rounds_run(rounds, count, turns,
+                         tuner->choice.is_backward ? enqueue_backward : enqueue_forward, probe,
+                         seconds, all);
 }
 
 /* The shortest of some rounds, since other work on the machine can only make them longer. */
@@ -114,12 +111,12 @@ static enum lk_status time_probe(const struct lk_tuner *tuner, struct lk_probe *
                                  double *ms)
 {
     struct lk_rounds rounds;
-    double seconds[LK_MOST_ROUNDS], least = 0;
+    double seconds[LK_MOST_ROUNDS], all, least = INFINITY;
     enum lk_status status;
     LK_TRY_OUT(lk_rounds_create(tuner->config->device, &rounds));
-    LK_TRY_OUT(run(tuner, probe, &rounds, 1, 1, &least));
-    const double turns = fmin(floor(ROUND_SECONDS / least) + 1, MOST_TURNS);
-    LK_TRY_OUT(run(tuner, probe, &rounds, LK_MOST_ROUNDS, (int)turns, seconds));
+    LK_TRY_OUT(run(tuner, probe, &rounds, 1, 1, seconds, &all));
+    const double turns = fmin(floor(ROUND_SECONDS / all) + 1, MOST_TURNS);
+    LK_TRY_OUT(run(tuner, probe, &rounds, LK_MOST_ROUNDS, (int)turns, seconds, &all));
     for (int i = 0; i < LK_MOST_ROUNDS; i++)
         least = fmin(least, seconds[i]);
     *ms = 1e3 * least;

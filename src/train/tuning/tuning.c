@@ -174,8 +174,8 @@ enum lk_status lk_tuning_times(const struct lk_tuning_run *run, double seconds,
                                            .older = run->older,
                                            .seconds = seconds};
     const enum lk_status status = lk_times_measure(&config, times);
-    if (lk_tuning_save(LK_TUNING_TIMES, run->known) !=
-        LK_OK) { /* the next run measures again */
+    const enum lk_status saved = lk_tuning_save(LK_TUNING_TIMES, run->known);
+    if (saved != LK_OK) { /* the next run measures again */
         lk_log(LK_LOG_WARNING, "%s", lk_error_text());
         if (status == LK_OK)
             lk_error_clear();
