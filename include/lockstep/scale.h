@@ -23,7 +23,7 @@ struct lk_scale_group_options {
     int device_count;
     int64_t batch;
     int shards;     /* a power of two up to 256; 0: as training chooses */
-    double seconds; /* for measuring operations, measured anew each time */
+    double seconds; /* for measuring operations anew; then times of earlier runs are taken */
 };
 
 /* What a step takes of a device: its own work, both ends of what crosses, waiting, and by what

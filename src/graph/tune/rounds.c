@@ -4,9 +4,11 @@
 #include "base/clock.h"
 #include "base/fail.h"
 
-enum lk_status lk_rounds_create(struct lk_device *device, struct lk_rounds *rounds)
+enum lk_status lk_rounds_create(struct lk_device *device,
+                                enum lk_status (*enqueue)(void *context), void *context,
+                                struct lk_rounds *rounds)
 {
-    *rounds = (struct lk_rounds){.device = device};
+    *rounds = (struct lk_rounds){.device = device, .enqueue = enqueue, .context = context};
     for (int i = 0; i <= LK_MOST_ROUNDS; i++)
         LK_TRY(lk_timestamp_create(device, &rounds->marks[i]));
     return LK_OK;
@@ -18,26 +20,24 @@ void lk_rounds_clear(struct lk_rounds *rounds)
         lk_timestamp_destroy(rounds->marks[i]);
 }
 
-static enum lk_status enqueue_rounds(struct lk_rounds *rounds, int count, int turns,
-                                     enum lk_status (*enqueue)(void *context), void *context)
+static enum lk_status enqueue_rounds(struct lk_rounds *rounds, int count, int turns)
 {
     for (int i = 0; i < count; i++) {
         LK_TRY(lk_timestamp_enqueue(rounds->marks[i]));
         for (int t = 0; t < turns; t++)
-            LK_TRY(enqueue(context));
+            LK_TRY(rounds->enqueue(rounds->context));
     }
     return lk_timestamp_enqueue(rounds->marks[count]);
 }
 
-enum lk_status lk_rounds_run(struct lk_rounds *rounds, int count, int turns,
-                             enum lk_status (*enqueue)(void *context), void *context,
-                             double *seconds, double *all)
+enum lk_status lk_rounds_run(struct lk_rounds *rounds, int count, int turns, double *seconds,
+                             double *all)
 {
     double marks[LK_MOST_ROUNDS + 1];
     const double start = lk_seconds();
-    const enum lk_status status = enqueue_rounds(rounds, count, turns, enqueue, context);
-    const enum lk_status ended = lk_device_finish(rounds->device); /* in any case: buffers of
-                                                                    * the work may be freed */
+    const enum lk_status status = enqueue_rounds(rounds, count, turns);
+    /* in any case, since buffers of the work may be freed */
+    const enum lk_status ended = lk_device_finish(rounds->device);
     LK_TRY(status);
     LK_TRY(ended);
     *all = lk_seconds() - start;
@@ -47,9 +47,7 @@ enum lk_status lk_rounds_run(struct lk_rounds *rounds, int count, int turns,
     return LK_OK;
 }
 
-/* Drivers are known that tell no times of marks, or times of some microseconds for
- * milliseconds.
- */
+/* There are drivers that tell no times of marks, or microseconds for milliseconds. */
 void lk_rounds_divide(const double *marks, int count, int turns, double all, double *seconds)
 {
     const double between = marks[count] - marks[0];

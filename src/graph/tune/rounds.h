@@ -10,21 +10,23 @@ enum { LK_MOST_ROUNDS = 5 };
 
 struct lk_rounds {
     struct lk_device *device;
+    enum lk_status (*enqueue)(void *context); /* the work, once: a turn */
+    void *context;
     struct lk_timestamp *marks[LK_MOST_ROUNDS + 1]; /* where rounds begin and end */
 };
 
 /* lk_rounds_clear() in any case. fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_rounds_create(struct lk_device *device,
-                                              struct lk_rounds *rounds);
+                                              enum lk_status (*enqueue)(void *context),
+                                              void *context, struct lk_rounds *rounds);
 void lk_rounds_clear(struct lk_rounds *rounds);
 
-/* Runs `count` rounds, at most LK_MOST_ROUNDS, in each of which the work is enqueued `turns`
- * times, and waits. seconds[count]: a turn of each round. *all: seconds by the host's clock, of
- * which the rounds get equal parts if the driver's times cannot be right. fails: as `enqueue`
- * and the device; it has nothing left to do then, too */
+/* Runs `count` rounds, at most LK_MOST_ROUNDS, of `turns` turns each, and waits.
+ * seconds[count]: a turn of each round. *all: seconds by the host's clock, of which the rounds
+ * get equal parts if the driver's times cannot be right. fails: as the work and the device; it
+ * has nothing left to do then, too */
 LK_MUST_CHECK enum lk_status lk_rounds_run(struct lk_rounds *rounds, int count, int turns,
-                                           enum lk_status (*enqueue)(void *context),
-                                           void *context, double *seconds, double *all);
+                                           double *seconds, double *all);
 
 /* What a turn of each round took by marks[count + 1], in seconds, or by `all`. */
 void lk_rounds_divide(const double *marks, int count, int turns, double all, double *seconds);

@@ -92,7 +92,7 @@ static enum lk_status run_all(struct timed *timed, int turns, int rounds, double
     for (int d = timed->count - 1; d > 0; d--)
         for (int i = 0; i < turns * rounds; i++)
             LK_TRY(enqueue(&timed->probes[d], timed->has_backward));
-    return lk_rounds_run(&timed->rounds, rounds, turns, enqueue_first, timed, seconds, &all);
+    return lk_rounds_run(&timed->rounds, rounds, turns, seconds, &all);
 }
 
 /* seconds[rounds]: a turn of each round. *wall: until all devices are done. */
@@ -177,7 +177,7 @@ static enum lk_status measure_op(const struct lk_times_config *c,
     for (int d = 0; d <= c->beside_count && status == LK_OK; d++, timed.count++)
         status = open(c, schedule, i, d > 0 ? c->beside[d - 1] : c->device, &timed.probes[d]);
     if (status == LK_OK)
-        status = lk_rounds_create(c->device, &timed.rounds);
+        status = lk_rounds_create(c->device, enqueue_first, &timed, &timed.rounds);
     if (status == LK_OK)
         status = time_probes(&timed, ms);
     if (status == LK_OK && shares_packing(c, &schedule->ops[i]) &&

@@ -97,15 +97,6 @@ static enum lk_status check(struct lk_tuner *tuner, const struct lk_probe *probe
     return LK_OK;
 }
 
-static enum lk_status run(const struct lk_tuner *tuner, struct lk_probe *probe,
-                          struct lk_rounds *rounds, int count, int turns, double *seconds,
-                          double *all)
-{
-    return lk_rounds_run(rounds, count, turns,
-                         tuner->choice.is_backward ? enqueue_backward : enqueue_forward, probe,
-                         seconds, all);
-}
-
 /* The shortest of some rounds, since other work on the machine can only make them longer. */
 static enum lk_status time_probe(const struct lk_tuner *tuner, struct lk_probe *probe,
                                  double *ms)
@@ -113,10 +104,12 @@ static enum lk_status time_probe(const struct lk_tuner *tuner, struct lk_probe *
     struct lk_rounds rounds;
     double seconds[LK_MOST_ROUNDS], all, least = INFINITY;
     enum lk_status status;
-    LK_TRY_OUT(lk_rounds_create(tuner->config->device, &rounds));
-    LK_TRY_OUT(run(tuner, probe, &rounds, 1, 1, seconds, &all));
+    LK_TRY_OUT(lk_rounds_create(tuner->config->device,
+                                tuner->choice.is_backward ? enqueue_backward : enqueue_forward,
+                                probe, &rounds));
+    LK_TRY_OUT(lk_rounds_run(&rounds, 1, 1, seconds, &all));
     const double turns = fmin(floor(ROUND_SECONDS / all) + 1, MOST_TURNS);
-    LK_TRY_OUT(run(tuner, probe, &rounds, LK_MOST_ROUNDS, (int)turns, seconds, &all));
+    LK_TRY_OUT(lk_rounds_run(&rounds, LK_MOST_ROUNDS, (int)turns, seconds, &all));
     for (int i = 0; i < LK_MOST_ROUNDS; i++)
         least = fmin(least, seconds[i]);
     *ms = 1e3 * least;
