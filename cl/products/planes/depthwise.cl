@@ -1,12 +1,15 @@
 /* Depthwise convolution of images in plane tiles: y[c] = act(b[c] + sum over r, s of w[c,r,s]
  * x[c]), each x[c] as tap (r, s) sees it.
  *
- * x, y: [tiles][channels][vectors][VECTOR]; packed: pack.cl with blocks of 1; scratch: for
- * every group a plane with its edges, [rows][STRIDE_X][copy], which stays in its caches: column
- * x is number (x + pad) / STRIDE_X of every STRIDE_X-th, so that neighbouring outputs read
- * neighbours. Sums run over r, s. -D: as lib/planes.cl; RELU, ADDS as in convolve.cl; ROWS: of
- * outputs whose sums are in registers, which share what they read. Group ids: 0: `each`
+ * x, y: [tiles][channels][vectors][VECTOR]; packed: pack.cl with blocks of 1; scratch: a.copy
+ * reals of every group. Sums run over r, s. -D: as lib/planes.cl; RELU, ADDS as in convolve.cl;
+ * COLUMNS 1 or 2: vectors of a row of y that are computed at a time. Group ids: 0: `each`
  * channels, 1: tile.
+ *
+ * A step reads STRIDE_Y rows of x for all the rows of y that see them, and one of these is
+ * complete then: LIVE rows of sums are in registers. Rows are read where they lie. What a tap
+ * sees beyond a row's ends, which is another row, is masked; rows beyond the plane are zeros.
+ * What counts is the number of instructions: there are some 25 of a vector, 9 of them sums.
  */
 #include "lib/real.cl"
 #include "products/planes/args.h"
@@ -14,181 +17,162 @@
 #include "lib/finish.cl"
 
 #define TAPS (TAPS_Y * TAPS_X)
-#define PITCH(a) (STRIDE_X * (a)->copy)
-#define REACH ((ROWS - 1) * STRIDE_Y + (TAPS_Y - 1) * GAP_Y + 1) /* rows that ROWS rows read */
+#define LIVE ((TAPS_Y - 1) * GAP_Y / STRIDE_Y + 1)
+#define WIDTH (COLUMNS * VECTOR)
+/* Reals of x that are read from where the first tap of a row's first output is. */
+#define READ (WIDTH * STRIDE_X + ((TAPS_X - 1) * GAP_X + VECTOR - 1) / VECTOR * VECTOR)
 
-/* VECTOR columns from `column` on. What is written behind them is zero, and overwritten by what
- * comes next in this row. */
-INLINE void put_columns(const struct lk_planes *a, V v, __global real *row, int column)
+/* What the taps of a row see of VECTOR outputs. */
+INLINE void load_taps(__global const real *x, V *v)
 {
-#if STRIDE_X == 1
-    ROW_STORE(row + column + a->pad_x, v);
-#elif STRIDE_X == 2 && VECTOR > 1
-    const int at = column + a->pad_x;
-    V even = (V)0, odd = (V)0;
-    even.lo = v.even;
-    odd.lo = v.odd;
-    ROW_STORE(row + at % 2 * a->copy + at / 2, even);
-    ROW_STORE(row + (at + 1) % 2 * a->copy + (at + 1) / 2, odd);
+    UNROLL
+    for (int s = 0; s < TAPS_X; s++) {
+#if STRIDE_X == 2 && GAP_X == 1 && VECTOR > 1
+        const V left = ROW_LOAD(x + s / 2 * 2), right = ROW_LOAD(x + s / 2 * 2 + VECTOR);
+        v[s].lo = s % 2 ? left.odd : left.even;
+        v[s].hi = s % 2 ? right.odd : right.even;
 #else
-    union {
-        V all;
-        real lane[VECTOR];
-    } lanes = {v};
-    for (int i = 0; i < VECTOR; i++) {
-        const int at = column + i + a->pad_x;
-        row[at % STRIDE_X * a->copy + at / STRIDE_X] = lanes.lane[i];
-    }
+        v[s] = load_columns(x + s * GAP_X);
 #endif
+    }
 }
 
-/* The first `count` reals from x on, then zeros. */
-INLINE V load_first(__global const real *x, int count)
+/* there[s]: which of VECTOR outputs, from `column` of their row on, tap s of a row sees. */
+INLINE void find_edges(const struct lk_planes *a, int column, I *there)
 {
     union {
         real lane[VECTOR];
         V all;
-    } v;
-    for (int i = 0; i < VECTOR; i++)
-        v.lane[i] = i < count ? x[i] : 0;
-    return v.all;
-}
-
-/* As load_first() where all VECTOR reals may be read. */
-INLINE V keep_first(V v, int count)
-{
-    union {
-        real lane[VECTOR];
-        V all;
-    } lane;
+    } at;
     UNROLL
     for (int i = 0; i < VECTOR; i++)
-        lane.lane[i] = i;
-    return lane.all < (V)count ? v : (V)0;
-}
-
-/* All that copy_plane() leaves alone, and perhaps more. */
-INLINE void clear_edges(const struct lk_planes *a, __global real *to)
-{
-    const int begin = (a->pad_x + STRIDE_X - 1) / STRIDE_X;
-    for (int i = 0; i < a->rows * STRIDE_X; i++, to += a->copy) {
-        const int y = i / STRIDE_X - a->pad_y;
-        const int end = y < 0 || y >= a->in_h ? 0 : (a->in_w + a->pad_x) / STRIDE_X;
-        for (int j = 0; j < begin; j += VECTOR)
-            ROW_STORE(to + j, (V)0);
-        for (int j = a->copy - VECTOR; j + VECTOR > end; j -= VECTOR)
-            ROW_STORE(to + j, (V)0);
+        at.lane[i] = i * STRIDE_X;
+    UNROLL
+    for (int s = 0; s < TAPS_X; s++) {
+        const V seen = at.all + (V)(real)(column * STRIDE_X - a->pad_x + s * GAP_X);
+        there[s] = (seen >= (V)0) & (seen < (V)(real)a->in_w);
     }
 }
 
-INLINE void copy_plane(const struct lk_planes *a, __global const real *x, __global real *to)
+INLINE V finish_row(V sum, __global const real *more)
 {
-    const int width = a->in_w, end = a->in_vectors * VECTOR;
-    to += a->pad_y * PITCH(a);
-    for (int y = 0; y < a->in_h; y++, to += PITCH(a)) {
-        __global const real *row = x + y * width;
-        if (width < VECTOR) {
-            put_columns(a,
-                        y * width + VECTOR <= end ? keep_first(ROW_LOAD(row), width)
-                                                  : load_first(row, width),
-                        to, 0);
-            continue;
-        }
-        for (int j = 0; j + VECTOR <= width; j += VECTOR)
-            put_columns(a, ROW_LOAD(row + j), to, j);
-        if (width % VECTOR > 0)
-            put_columns(a, ROW_LOAD(row + width - VECTOR), to, width - VECTOR);
-    }
+#if ADDS
+    sum += ROW_LOAD(more);
+#endif
+    return activate(sum);
 }
 
-/* Writes y from real `at` of the plane on, as much of it as there is room for. */
-INLINE void put_outputs(const struct lk_planes *a, V sum, __global const real *more,
-                        __global real *y, int at)
+/* The first `count` reals of a vector of y: there is no room for the others. */
+INLINE void put_last(V sum, __global const real *more, __global real *y, int count)
 {
-    const int count = a->out_vectors * VECTOR - at;
     union {
         V all;
         real lane[VECTOR];
     } last;
+    last.all = (V)0;
 #if ADDS
-    sum += count < VECTOR ? load_first(more + at, count) : ROW_LOAD(more + at);
+    for (int i = 0; i < count; i++)
+        last.lane[i] = more[i];
+    sum += last.all;
 #endif
     last.all = activate(sum);
-    if (count >= VECTOR)
-        ROW_STORE(y + at, last.all);
-    else
-        for (int i = 0; i < count; i++)
-            y[at + i] = last.lane[i];
+    for (int i = 0; i < count; i++)
+        y[i] = last.lane[i];
 }
 
-/* VECTOR columns from `column` on of ROWS rows from `row` on, of which `rows` are there. */
-INLINE void convolve_rows(const struct lk_planes *a, __global const real *x, const real *w,
-                          real shift, __global const real *more, __global real *y, int row,
-                          int column, int rows)
+/* WIDTH columns of all rows of y, from `column` on. A row that is shorter is written with what
+ * the next one overwrites. */
+INLINE void convolve_columns(const struct lk_planes *a, __global const real *x, const real *w,
+                             real shift, __global const real *more, __global const real *zeros,
+                             __global real *y, int column)
 {
-    V sum[ROWS];
+    const int in_w = a->in_w, in_end = a->in_h * in_w;
+    const int out_w = a->out_w, out_end = a->out_h * out_w, room = a->out_vectors * VECTOR;
+    const uint whole = max(room - WIDTH + 1, 0); /* places where there is room for WIDTH */
+    V sum[LIVE][COLUMNS];                        /* of the row that was begun last, first */
+    I first[TAPS_X], last[TAPS_X];
+    find_edges(a, column, first);
+    find_edges(a, column + WIDTH - VECTOR, last);
     UNROLL
-    for (int i = 0; i < ROWS; i++)
-        sum[i] = (V)shift;
-    x += row * STRIDE_Y * PITCH(a) + column;
-#if REACH * TAPS_X <= 96
-    UNROLL
-#endif
-    for (int k = 0; k < REACH; k++) {
+    for (int l = 0; l < LIVE; l++)
+        UNROLL for (int j = 0; j < COLUMNS; j++) sum[l][j] = (V)shift;
+    x += column * STRIDE_X - a->pad_x;
+    int row = -a->pad_y * in_w;
+    ROLLED
+    for (int at = column - (LIVE - 1) * out_w; at < out_end; at += out_w) {
         UNROLL
-        for (int s = 0; s < TAPS_X; s++) {
-            const V v = ROW_LOAD(x + k * PITCH(a) + s * GAP_X % STRIDE_X * a->copy +
-                                 s * GAP_X / STRIDE_X);
+        for (int p = 0; p < STRIDE_Y; p++, row += in_w) {
+            __global const real *from = (uint)row < (uint)in_end ? x + row : zeros;
             UNROLL
-            for (int i = 0; i < ROWS; i++) {
-                const int r = k - i * STRIDE_Y;
-                if (r >= 0 && r % GAP_Y == 0 && r / GAP_Y < TAPS_Y)
-                    sum[i] = FMA((V)w[r / GAP_Y * TAPS_X + s], v, sum[i]);
+            for (int j = 0; j < COLUMNS; j++) {
+                V v[TAPS_X];
+                load_taps(from + j * VECTOR * STRIDE_X, v);
+                UNROLL
+                for (int s = 0; s < TAPS_X; s++) {
+                    v[s] = (j == 0 ? first[s] : last[s]) ? v[s] : (V)0;
+                    UNROLL
+                    for (int l = 0; l < LIVE; l++) {
+                        const int r = l * STRIDE_Y + p; /* in rows of x */
+                        if (r % GAP_Y == 0 && r / GAP_Y < TAPS_Y)
+                            sum[l][j] = FMA((V)w[r / GAP_Y * TAPS_X + s], v[s], sum[l][j]);
+                    }
+                }
             }
         }
+        for (int j = 0; j < COLUMNS; j++) {
+            const int to = at + j * VECTOR;
+            if ((uint)at < whole)
+                ROW_STORE(y + to, finish_row(sum[LIVE - 1][j], more + to));
+            else if (at >= 0)
+                put_last(sum[LIVE - 1][j], more + to, y + to, min(VECTOR, room - to));
+        }
+        UNROLL /* with a choice in it, or else LLVM takes it for a memmove() */
+        for (int l = LIVE - 1; l >= 0; l--)
+            UNROLL for (int j = 0; j < COLUMNS; j++)
+                sum[l][j] = l > 0 ? sum[l - 1][j] : (V)shift;
     }
-    UNROLL
-    for (int i = 0; i < ROWS; i++)
-        if (i < rows)
-            put_outputs(a, sum[i], more, y, (row + i) * a->out_w + column);
 }
 
-/* Rows from the first to the last, since a row of less than a vector is written with what the
- * next one overwrites. */
 BODY void convolve(const struct lk_planes *a, __global const real *x,
                    __global const real *packed, real shift, __global const real *more,
-                   __global real *scratch, __global real *y)
+                   __global const real *zeros, __global real *y)
 {
-    const int width = a->out_w;
     real w[TAPS];
     UNROLL
     for (int i = 0; i < TAPS; i++)
         w[i] = packed[i];
-    copy_plane(a, x, scratch);
-    for (int row = 0; row < a->out_h; row += ROWS) {
-        const int rows = min(ROWS, (int)a->out_h - row);
-        int column = 0;
-        for (; column + VECTOR <= width; column += VECTOR)
-            convolve_rows(a, scratch, w, shift, more, y, row, column, rows);
-        if (column < width)
-            convolve_rows(a, scratch, w, shift, more, y, row, max(width - VECTOR, 0), rows);
-    }
+    for (int column = 0; column < a->out_w; column += WIDTH)
+        convolve_columns(a, x, w, shift, more, zeros, y,
+                         max(min(column, (int)a->out_w - WIDTH), 0));
 }
 
+/* A plane may be read before its beginning and behind its end, but not the first and the last
+ * ones of x: these are copied. */
 KERNEL void planes_depthwise(__global const real *x, int x_first, __global const real *packed,
                              int packed_first, __global const real *more, __global real *y,
                              __global real *scratch, int scratch_first, struct lk_planes a,
                              int channels, int each GROUP_ARGS)
 {
     const int first = GROUP_ID(0) * each, tile = GROUP_ID(1);
+    const size_t size = a.in_vectors * VECTOR, end = GROUP_COUNT(1) * channels * size;
+    const size_t before = max((int)a.pad_x, 0);
+    const size_t reach = max(a.in_h - 1, 0) * a.in_w + a.out_w * STRIDE_X + READ;
     x += x_first;
     packed += packed_first;
-    scratch += scratch_first;
-    scratch += (size_t)(tile * GROUP_COUNT(0) + GROUP_ID(0)) * a.rows * PITCH(&a);
-    clear_edges(&a, scratch);
+    __global real *zeros =
+        scratch + scratch_first + (size_t)(tile * GROUP_COUNT(0) + GROUP_ID(0)) * a.copy;
+    __global real *copy = zeros + READ + before;
+    for (int i = 0; i < READ; i += VECTOR)
+        ROW_STORE(zeros + i, (V)0);
     for (int c = first; c < min(first + each, channels); c++) {
         const size_t plane = (size_t)tile * channels + c, to = plane * a.out_vectors * VECTOR;
-        convolve(&a, x + plane * a.in_vectors * VECTOR, packed + c * TAPS,
-                 packed[channels * TAPS + c], more + to, scratch, y + to);
+        __global const real *from = x + plane * size;
+        if (plane * size < before || plane * size + reach > end) {
+            for (int i = 0; i < a.in_vectors; i++)
+                ROW_STORE(copy + i * VECTOR, ROW_LOAD(from + i * VECTOR));
+            from = copy;
+        }
+        convolve(&a, from, packed + c * TAPS, packed[channels * TAPS + c], more + to, zeros,
+                 y + to);
     }
 }

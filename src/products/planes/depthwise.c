@@ -6,8 +6,7 @@
 #include <stdio.h>
 
 enum {
-    GROUPS = 16, /* work-groups that there are at least, if there can be */
-    ROWS = 7 /* of outputs at a time: 224, which images often are, is 7 times a power of 2 */
+    GROUPS = 16 /* work-groups that there are at least, if there can be */
 };
 
 struct depthwise {
@@ -15,20 +14,17 @@ struct depthwise {
     struct lk_planes planes;
     struct lk_plane_images images;
     struct lk_plane_weights weights;
-    int64_t first; /* of the workspace: planes with their edges */
-    int64_t each;  /* channels of a work-group */
-    int64_t rows;  /* of outputs at a time */
+    int64_t first;   /* of the workspace: scratch of work-groups */
+    int64_t each;    /* channels of a work-group */
+    int64_t columns; /* vectors of a row of outputs at a time */
     struct lk_kernel *kernel;
 };
 
-/* A data gradient of a convolution that is padded by more than its taps has negative padding,
- * which the copy of a plane has no place for. */
 static bool fits(const struct lk_product_setup *setup, const struct lk_product_job *job)
 {
-    const struct lk_product_shape *s = job->shape, turned = lk_planes_turned(job);
+    const struct lk_product_shape *s = job->shape;
     return setup->tiling.planes && !s->is_matrix && s->groups > 1 && s->channels == 1 &&
-           s->filters == 1 && (job->pass == LK_PASS_DATA || !s->pool) &&
-           turned.axis[0].pad >= 0 && turned.axis[1].pad >= 0;
+           s->filters == 1 && (job->pass == LK_PASS_DATA || !s->pool);
 }
 
 static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
@@ -37,21 +33,29 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
     return lk_product_adds(job->shape);
 }
 
-/* The plane with its edges, as the kernel reads it; its rows are of whole vectors, and longer
- * by one than what lies in them. */
+/* Two vectors where they are as many as one by one, and where only the first of them sees what
+ * is before a row, only the second what is behind it. */
+static int64_t columns(const struct lk_tiling *tiling, const struct lk_planes *p)
+{
+    const int64_t behind =
+        (p->out_w - 1) * p->stride_x + (p->taps_x - 1) * p->gap_x - p->pad_x - (p->in_w - 1);
+    const int64_t vector = tiling->lanes * p->stride_x;
+    const bool is_even = lk_divide_up(p->out_w, tiling->lanes) % 2 == 0;
+    return is_even && p->pad_x <= vector && behind <= vector ? 2 : 1;
+}
+
+/* Scratch: zeros for a row that there is not, then room before, in and behind a plane. */
 static void describe(const struct lk_tiling *tiling, struct depthwise *s)
 {
-    const struct lk_product_axis *y = &s->shape.axis[0], *x = &s->shape.axis[1];
-    const int64_t lanes = tiling->lanes, last_tap = (y->taps - 1) * y->gap;
     struct lk_planes *p = &s->planes;
     *p = lk_planes_of(tiling, s->shape.axis);
-    s->rows = lk_least(ROWS, p->out_h);
-    const int64_t read = (lk_divide_up(p->out_h, s->rows) * s->rows - 1) * y->stride + last_tap;
-    const int64_t there = p->in_h + p->pad_y;
-    p->rows = read + 1 > there ? read + 1 : there;
-    const int64_t columns = p->out_w + (x->taps - 1) * x->gap / x->stride;
-    const int64_t placed = lk_divide_up(p->in_w + p->pad_x, x->stride);
-    p->copy = (lk_divide_up(columns > placed ? columns : placed, lanes) + 1) * lanes;
+    s->columns = columns(tiling, p);
+    const int64_t taps = lk_divide_up((p->taps_x - 1) * p->gap_x, tiling->lanes);
+    const int64_t read = (s->columns * p->stride_x + taps) * tiling->lanes;
+    const int64_t before = lk_divide_up(p->pad_x > 0 ? p->pad_x : 0, tiling->lanes);
+    const int64_t behind = p->out_w * p->stride_x + read;
+    p->copy =
+        read + (before + p->in_vectors + lk_divide_up(behind, tiling->lanes)) * tiling->lanes;
 }
 
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
@@ -67,11 +71,10 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     s->each = lk_divide_up(s->shape.groups, lk_least(s->shape.groups, GROUPS));
     LK_TRY(lk_plane_images_prepare(setup, job, &s->images));
     s->first = job->first + job->count;
-    job->count += setup->tiling.tiles * lk_divide_up(s->shape.groups, s->each) *
-                  s->planes.rows * s->shape.axis[1].stride * s->planes.copy;
+    job->count += setup->tiling.tiles * lk_divide_up(s->shape.groups, s->each) * s->planes.copy;
     lk_planes_print(s->shape.axis, geometry);
     lk_finish_print(&s->shape, true, end);
-    snprintf(text, sizeof text, "%s %s -DROWS=%d", geometry, end, (int)s->rows);
+    snprintf(text, sizeof text, "%s %s -DCOLUMNS=%d", geometry, end, (int)s->columns);
     LK_TRY(lk_plane_weights_prepare(setup, job, &s->weights));
     return lk_product_kernel(setup, "products/planes/depthwise", "planes_depthwise", text,
                              &s->kernel);
