@@ -25,7 +25,7 @@
 #define DONE APART_BY
 #define LEFT (2 * APART_BY)
 #define ENTERED (3 * APART_BY)
-#define MOST_STEPS 32
+#define MOST_STEPS 64
 #define PLACES(side) (4 * APART_BY + (side) * MOST_STEPS) /* [steps]: taken by this side */
 #define STEP 7
 #define BASES 12

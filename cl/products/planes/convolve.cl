@@ -8,10 +8,10 @@
  *                    relu, GATES, let nothing pass; 0 in dead lanes
  *
  * x, y: [tiles][all channels][vectors][VECTOR]. Sums run over c, r, s. -D: as lib/planes.cl;
- * FILTERS: of a block, whose sums are in registers; RELU, ADDS: finish.cl; LONE 1: where a
- * plane's last vector may have one pixel, as that of 7x7 has. Group ids: arrange: 0: column of
- * taps, 1: channel, 2: tile; convolve: 0: run of vectors, 1: run of blocks of filters, 2: group
- * of a tile; pool: 0: channel, 1: tile.
+ * FILTERS: of a block, whose sums are in registers; RELU, ADDS: finish.cl; LONE: 1 or 4 where
+ * the last vector of planes may have no more pixels, as that of 7x7 and of 14x14 has; else 0.
+ * Group ids: arrange: 0: column of taps, 1: channel, 2: tile; convolve: 0: run of vectors, 1:
+ * run of blocks of filters, 2: group of a tile; pool: 0: channel, 1: tile.
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -39,37 +39,58 @@ KERNEL void planes_arrange(__global const real *x, int x_first, __global real *a
         __global const real *shift, __global const V *more, __global V *y, int filters,        \
         int lone
 
-/* The last pixel of a plane, alone in its vector: a sum for each filter, all in one vector, so
- * that it costs one multiply-add of a tap instead of FILTERS. */
-#if LONE
+/* The last pixels of a plane, up to LONE, alone in their vector: their sums for all filters share
+ * PARTED vectors, so that they cost as many multiply-adds of a tap instead of FILTERS. */
+#if LONE == 4
+#define PARTED (FILTERS / 4)
+typedef PASTE(REAL, 4) Q;
+typedef __attribute__((aligned(REAL_BYTES))) Q quarter;
+typedef V F;
+#define LOAD_QUARTER(p) (*(__global const quarter *)(p))
+#define LOAD_FILTERS(p, part) LOAD_QUARTER((p) + 4 * (part)).s0000111122223333
+#define LOAD_PIXELS(p) LOAD_QUARTER(p).s0123012301230123
+#else
+#define PARTED 1
+#if LONE == 1
 typedef __attribute__((aligned(REAL_BYTES))) PASTE(REAL, FILTERS) F;
 #else
 typedef real F;
 #endif
-#define LOAD_FILTERS(p) (*(__global const F *)(p))
+#define LOAD_FILTERS(p, part) (*(__global const F *)(p))
+#define LOAD_PIXELS(p) (F)(*(p))
+#endif
 
-INLINE void put_lone(const struct lk_plane_product *a, F sum, __global const V *more,
+INLINE void put_lone(const struct lk_plane_product *a, const F *sum, __global const V *more,
                      __global V *y, int filters)
 {
+#if LONE
     union {
-        F all;
-        real of[FILTERS];
-    } sums = {sum};
+        F all[PARTED];
+        real of[FILTERS][LONE];
+    } sums;
+    for (int i = 0; i < PARTED; i++)
+        sums.all[i] = sum[i];
     for (int i = 0; i < min(FILTERS, filters); i++) {
         union {
             real lane[VECTOR];
             V all;
-        } v = {{sums.of[i]}};
+        } v = {{0}};
+        for (int j = 0; j < LONE; j++)
+            v.lane[j] = sums.of[i][j];
         y[i * a->out_vectors] = finish(v.all, more + i * a->out_vectors);
     }
+#endif
 }
 
 /* FILTERS x COUNT vectors of y, of which the first `filters` filters are there. With ALONE also
- * the pixel that is `lone` reals behind the first. */
+ * the pixels from `lone` reals behind the first on. */
 #define BLOCK(COUNT, ALONE)                                                                    \
     {                                                                                          \
         V sum[FILTERS][COUNT];                                                                 \
-        F alone = ALONE ? LOAD_FILTERS(shift) : (F)0;                                          \
+        F alone[PARTED];                                                                       \
+        UNROLL                                                                                 \
+        for (int i = 0; i < PARTED; i++)                                                       \
+            alone[i] = ALONE ? LOAD_FILTERS(shift, i) : (F)0;                                  \
         UNROLL                                                                                 \
         for (int i = 0; i < FILTERS; i++) {                                                    \
             UNROLL                                                                             \
@@ -94,8 +115,10 @@ INLINE void put_lone(const struct lk_plane_product *a, F sum, __global const V *
                         for (int j = 0; j < COUNT; j++)                                        \
                             sum[i][j] = FMA(factor, v[j], sum[i][j]);                          \
                     }                                                                          \
-                    if (ALONE)                                                                 \
-                        alone = FMA(LOAD_FILTERS(w), (F)row[s * a->copy + lone], alone);       \
+                    UNROLL                                                                     \
+                    for (int i = 0; i < (ALONE ? PARTED : 0); i++)                             \
+                        alone[i] = FMA(LOAD_FILTERS(w, i),                                     \
+                                       LOAD_PIXELS(row + s * a->copy + lone), alone[i]);       \
                 }                                                                              \
             }                                                                                  \
         UNROLL                                                                                 \
@@ -114,7 +137,7 @@ INLINE void block_1(BLOCK_ARGS) BLOCK(1, 0)
 INLINE void block_2(BLOCK_ARGS) BLOCK(2, 0)
 INLINE void block_3(BLOCK_ARGS) BLOCK(3, 0)
 #if LONE
-/* Vectors beside the lone pixel: with 16 registers, which have blocks of 4 filters, the sums of
+/* Vectors beside lone pixels: with 16 registers, which have blocks of 4 filters, the sums of
  * three would not fit. */
 #define WITH_LONE (FILTERS == 8 ? 3 : 2)
 INLINE void block_and_lone(BLOCK_ARGS) BLOCK(WITH_LONE, 1)
@@ -157,7 +180,8 @@ KERNEL void planes_convolve(__global const real *x, int x_first, __global const 
     const int blocks = (a.filters + FILTERS - 1) / FILTERS, panel_rows = a.channels * TAPS_Y;
     const size_t panel = (size_t)panel_rows * TAPS_X * FILTERS;
     const int first = GROUP_ID(0) * a.vectors_each;
-    const int end = min(first + (int)a.vectors_each, (int)a.out_vectors);
+    const bool is_last = GROUP_ID(0) == GROUP_COUNT(0) - 1; /* with a lone vector beside others */
+    const int end = is_last ? a.out_vectors : first + a.vectors_each;
     const int group = GROUP_ID(2) % a.groups, from = GROUP_ID(1) * a.blocks_each;
     __global const real *shift = packed + a.groups * blocks * panel;
     x += (size_t)GROUP_ID(2) * a.x_group;

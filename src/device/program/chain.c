@@ -12,9 +12,9 @@
 enum {
     STEP = 7, /* numbers of a step, buffers of a launch, ints of the state: as there */
     BASES = 12,
-    STATE = 192,
+    STATE = 256,
     MOST_SEGMENTS = 16, /* launches of the chain in one round */
-    MOST_STEPS = 32,    /* of one: a thread that has left the chain is there for the next */
+    MOST_STEPS = 64,    /* of one: a thread that has left the chain is there for the next */
     GROUPS = 8, /* for each core: a thread that has left the chain tries again with another */
     ROUNDS = 2  /* after which it is compiled */
 };

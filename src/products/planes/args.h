@@ -18,7 +18,7 @@ struct lk_plane_product {
     lk_int x_plane, copy;             /* reals from channel to channel, column to column */
     lk_int x_group, y_group;          /* reals from group to group */
     lk_int row, phase;                /* and from row to row of taps, phase to phase */
-    lk_int out_vectors, is_lone;      /* is_lone: the last of them has one pixel */
+    lk_int out_vectors, is_lone;      /* is_lone: the last has LONE pixels at most */
     lk_int vectors_each, blocks_each;
 };
 

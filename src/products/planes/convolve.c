@@ -19,6 +19,7 @@ struct convolve {
     struct lk_plane_images images;
     struct lk_plane_weights weights;
     struct lk_plane_product product;
+    int lone;        /* pixels of the last vector */
     bool is_direct;  /* x is read as it is */
     int64_t first;   /* of the workspace: x arranged */
     int64_t y_first; /* and y before the pool */
@@ -52,23 +53,18 @@ static void cut(const struct lk_product_setup *setup, struct convolve *s)
     p->vectors_each = p->out_vectors * of_vector <= CACHED_REALS ? p->out_vectors
                       : whole > 0                                ? whole
                                                                  : MOST_VECTORS;
-    const int64_t runs = lk_divide_up(p->out_vectors, p->vectors_each);
-    const int64_t others = runs * p->groups * setup->tiling.tiles;
+    const int64_t others = lk_plane_runs(p) * p->groups * setup->tiling.tiles;
     int64_t parts = lk_least(blocks, lk_divide_up(GROUPS, others));
     while (blocks % parts != 0 && parts < GROUPS) /* where that ends, all have as much to do */
         parts++;
     p->blocks_each = lk_divide_up(blocks, parts);
 }
 
-static bool is_lone(const struct lk_product_setup *setup, const struct lk_planes *planes)
-{
-    return planes->out_h * planes->out_w % setup->tiling.lanes == 1;
-}
-
 static void describe(const struct lk_product_setup *setup, struct convolve *s)
 {
     const struct lk_planes *planes = &s->planes;
     const int64_t lanes = setup->tiling.lanes;
+    s->lone = lk_plane_lone(setup, s->weights.block, planes->out_h * planes->out_w);
     s->product = (struct lk_plane_product){.groups = s->shape.groups,
                                            .channels = s->shape.channels,
                                            .filters = s->shape.filters,
@@ -78,7 +74,7 @@ static void describe(const struct lk_product_setup *setup, struct convolve *s)
                                            .row = planes->out_w,
                                            .phase = planes->rows * planes->out_w,
                                            .out_vectors = planes->out_vectors,
-                                           .is_lone = is_lone(setup, planes)};
+                                           .is_lone = s->lone > 0};
     s->product.x_group = s->product.channels * s->product.x_plane;
     s->product.y_group = s->product.filters * planes->out_vectors * lanes;
     cut(setup, s);
@@ -109,7 +105,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     lk_planes_print(s->shape.axis, geometry);
     lk_finish_print(&s->shape, true, end);
     snprintf(text, sizeof text, "%s -DFILTERS=%lld -DLONE=%d %s", geometry,
-             (long long)s->weights.block, is_lone(setup, &s->planes), end);
+             (long long)s->weights.block, s->lone, end);
     LK_TRY(lk_plane_weights_prepare(setup, job, &s->weights));
     static const char source[] = "products/planes/convolve";
     LK_TRY(lk_product_kernel(setup, source, "planes_convolve", text, &s->convolve));
@@ -138,9 +134,8 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     const int64_t tiles = setup->tiling.tiles;
     const int64_t blocks = lk_divide_up(p->filters, s->weights.block);
     const struct lk_grid copies = {{s->planes.taps_x, p->groups * p->channels, tiles}, 1};
-    const struct lk_grid grid = {{lk_divide_up(p->out_vectors, p->vectors_each),
-                                  lk_divide_up(blocks, p->blocks_each), tiles * p->groups},
-                                 1};
+    const struct lk_grid grid = {
+        {lk_plane_runs(p), lk_divide_up(blocks, p->blocks_each), tiles * p->groups}, 1};
     struct lk_buffer *const y = s->weights.turned ? run->dx : run->y;
     struct lk_plane_source x = lk_plane_images_source(&s->images, run);
     LK_TRY(lk_plane_weights_enqueue(&s->weights, run));

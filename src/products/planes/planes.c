@@ -40,6 +40,18 @@ int64_t lk_planes_arranged(const struct lk_planes *planes)
     return planes->taps_x * planes->copy;
 }
 
+int lk_plane_lone(const struct lk_product_setup *setup, int64_t block, int64_t pixels)
+{
+    const int64_t lanes = setup->tiling.lanes, count = pixels % lanes;
+    return count == 1 ? 1 : block == 8 && lanes == 16 && count > 0 && count <= 4 ? 4 : 0;
+}
+
+int64_t lk_plane_runs(const struct lk_plane_product *product)
+{
+    const int64_t shared = product->out_vectors - product->is_lone;
+    return shared > 0 ? lk_divide_up(shared, product->vectors_each) : 1;
+}
+
 bool lk_planes_are_direct(const struct lk_planes *planes)
 {
     const struct lk_planes *g = planes;

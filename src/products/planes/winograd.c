@@ -118,11 +118,10 @@ static int64_t place(const struct lk_product_setup *setup, int64_t first, struct
     return w->y_first + (s->pool ? samples * s->filters * w->out.in_vectors * lanes : 0);
 }
 
-/* Whether the last vector of a strip of so many rows has one Winograd tile. */
-static bool is_lone(const struct lk_product_setup *setup, const struct winograd *w,
-                    int64_t rows)
+/* The pixels of the last vector of a strip of so many rows, where they are few. */
+static int lone(const struct lk_product_setup *setup, const struct winograd *w, int64_t rows)
 {
-    return rows * w->g.across % setup->tiling.lanes == 1;
+    return lk_plane_lone(setup, w->block, rows * w->g.across);
 }
 
 static enum lk_status prepare_kernels(const struct lk_product_setup *setup, int tile,
@@ -133,6 +132,7 @@ static enum lk_status prepare_kernels(const struct lk_product_setup *setup, int 
     static const char one[] =
         "-DTAPS_Y=1 -DTAPS_X=1 -DSTRIDE_Y=1 -DSTRIDE_X=1 -DGAP_Y=1 -DGAP_X=1";
     const struct lk_product_shape *s = &w->shape;
+    const int few = lone(setup, w, w->down % w->strip);
     char end[LK_FINISH_BYTES], text[256];
     lk_finish_print(s, true, end);
     snprintf(text, sizeof text, "%s -DTILE=%d -DFILTERS=%d -DNORM=%d -DTURNED=%d %s", one, tile,
@@ -141,8 +141,7 @@ static enum lk_status prepare_kernels(const struct lk_product_setup *setup, int 
     LK_TRY(lk_product_kernel(setup, source, "planes_winograd_inputs", text, &w->inputs));
     LK_TRY(lk_product_kernel(setup, source, "planes_winograd_outputs", text, &w->outputs));
     snprintf(text, sizeof text, "%s -DFILTERS=%d -DLONE=%d -DRELU=0 -DADDS=0", one,
-             (int)w->block,
-             is_lone(setup, w, w->strip) || is_lone(setup, w, w->down % w->strip));
+             (int)w->block, lone(setup, w, w->strip) > few ? lone(setup, w, w->strip) : few);
     LK_TRY(lk_product_kernel(setup, direct, "planes_convolve", text, &w->products));
     snprintf(text, sizeof text, "%s -DFILTERS=%d -DLONE=0 %s", one, (int)w->block, end);
     return s->pool ? lk_product_kernel(setup, direct, "planes_pool", text, &w->pool) : LK_OK;
@@ -190,11 +189,10 @@ static enum lk_status enqueue_products(const struct lk_product_setup *setup,
                                        .x_group = w->g.v_position,
                                        .y_group = w->g.m_position,
                                        .out_vectors = vectors,
-                                       .is_lone = is_lone(setup, w, rows),
+                                       .is_lone = lone(setup, w, rows) > 0,
                                        .vectors_each = cached > 0 ? cached : MOST_VECTORS,
                                        .blocks_each = blocks};
-    const struct lk_grid grid = {
-        {lk_divide_up(vectors, p.vectors_each), 1, setup->tiling.tiles * w->positions}, 1};
+    const struct lk_grid grid = {{lk_plane_runs(&p), 1, setup->tiling.tiles * w->positions}, 1};
     return LK_ENQUEUE(w->products, grid, LK_BUF(run->workspace), LK_INT(w->g.v_first),
                       LK_PLANE_WEIGHTS(w, run), LK_BUF(NULL), LK_BUF(run->workspace),
                       LK_INT(w->g.m_first), LK_STRUCT(&p));
