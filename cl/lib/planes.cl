@@ -32,41 +32,102 @@ INLINE V load_columns(__global const real *x)
 #endif
 }
 
-/* Row y of a plane, as column s of taps sees it. What is written behind a row's end, less than
- * a vector, is the beginning of the next one or room at the end of the copy. */
-INLINE void arrange_row(const struct lk_planes *a, __global const real *x, __global real *to,
-                        int y, int s, real pad)
+/* Which of VECTOR outputs, from `column` of their row on, see a column of x by tap s. */
+INLINE I columns_seen(const struct lk_planes *a, int column, int s)
 {
-    const int shift = s * GAP_X - a->pad_x, width = a->out_w;
-    const int reach = a->in_w - 1 - shift;
-    const int first = shift < 0 ? min((STRIDE_X - 1 - shift) / STRIDE_X, width) : 0;
-    const int end = reach < 0 ? 0 : min(reach / STRIDE_X + 1, width);
-    if (y < 0 || y >= a->in_h || first >= end) {
-        for (int j = 0; j < width; j += VECTOR)
-            ROW_STORE(to + j, (V)pad);
-        return;
-    }
-    const int at = y * a->in_w + shift, last = (a->in_vectors - STRIDE_X) * VECTOR;
-    int j = first;
-    for (; j < end && at + j * STRIDE_X <= last; j += VECTOR)
-        ROW_STORE(to + j, load_columns(x + at + j * STRIDE_X));
-    for (; j < end; j++)
-        to[j] = x[at + j * STRIDE_X];
-    for (j = end; j < width; j++)
-        to[j] = pad;
-    for (j = 0; j < first; j++)
-        to[j] = pad;
+    union {
+        real lane[VECTOR];
+        V all;
+    } at;
+    UNROLL
+    for (int i = 0; i < VECTOR; i++)
+        at.lane[i] = i * STRIDE_X;
+    at.all += (V)(real)(column * STRIDE_X - a->pad_x + s * GAP_X);
+    return (at.all >= (V)0) & (at.all < (V)(real)a->in_w);
 }
 
-/* The copy of a plane for column s of taps, and `pad` in what is left of it: dead lanes of what
- * is made of it are finite then. */
-INLINE void arrange_copy(const struct lk_planes *a, __global const real *x, __global real *to,
-                         int s, real pad)
+/* How far what lies around a plane may be read, which are planes too: `before` reals before
+ * its beginning, `end` from there on. */
+struct surroundings {
+    int before, end;
+};
+
+INLINE struct surroundings around(const struct lk_planes *a, size_t plane, size_t planes)
 {
+    const size_t size = a->in_vectors * VECTOR, before = plane * size;
+    const size_t end = (planes - plane) * size, most = 1 << 30;
+    const struct surroundings around = {before < most ? before : most, end < most ? end : most};
+    return around;
+}
+
+/* What the taps of a row see of VECTOR outputs. */
+INLINE void load_taps(__global const real *x, V *v)
+{
+    UNROLL
+    for (int s = 0; s < TAPS_X; s++) {
+#if STRIDE_X == 2 && GAP_X == 1 && VECTOR > 1
+        const V left = ROW_LOAD(x + s / 2 * 2), right = ROW_LOAD(x + s / 2 * 2 + VECTOR);
+        v[s].lo = s % 2 ? left.odd : left.even;
+        v[s].hi = s % 2 ? right.odd : right.even;
+#else
+        v[s] = load_columns(x + s * GAP_X);
+#endif
+    }
+}
+
+/* load_columns() from real `at` of a plane on, where some of them are not there. */
+INLINE V load_within(__global const real *x, int at, int size)
+{
+    union {
+        real lane[VECTOR];
+        V all;
+    } v;
+    for (int i = 0; i < VECTOR; i++) {
+        const int from = at + i * STRIDE_X;
+        v.lane[i] = from >= 0 && from < size ? x[from] : 0;
+    }
+    return v.all;
+}
+
+/* VECTOR columns of `rows` rows of a copy, of which the first is row y of the plane. */
+INLINE void arrange_columns(const struct lk_planes *a, __global const real *x,
+                            struct surroundings around, __global real *to, int y, int rows,
+                            int column, int s, real pad)
+{
+    const int in_h = a->in_h, in_w = a->in_w, width = a->out_w;
+    const int last = around.end - STRIDE_X * VECTOR;
+    const I there = columns_seen(a, column, s);
+    int at = y * in_w + column * STRIDE_X - a->pad_x + s * GAP_X;
+    to += column;
+    ROLLED
+    for (int i = 0; i < rows; i++, y += STRIDE_Y, at += STRIDE_Y * in_w, to += width) {
+        V v = (V)pad;
+        if ((uint)y < (uint)in_h) {
+            v = at >= -around.before && at <= last
+                    ? load_columns(x + at)
+                    : load_within(x, at, a->in_vectors * VECTOR);
+            v = there ? v : (V)pad;
+        }
+        ROW_STORE(to, v);
+    }
+}
+
+/* The copy of a plane for column s of taps, and `pad` where there is nothing of it and in what
+ * is left of the copy: dead lanes of what is made of it are finite then. What a row writes
+ * beyond its end the next one overwrites. Columns of a few rows at a time, which stay in the
+ * first cache. */
+BODY void arrange_copy(const struct lk_planes *a, __global const real *x,
+                       struct surroundings around, __global real *to, int s, real pad)
+{
+    const int width = a->out_w, at_once = 16;
+    for (int j = a->copy - VECTOR; j + VECTOR > a->phases * a->rows * width; j -= VECTOR)
+        ROW_STORE(to + j, (V)pad);
     for (int phase = 0; phase < a->phases; phase++)
-        for (int i = 0; i < a->rows; i++)
-            arrange_row(a, x, to + (phase * a->rows + i) * a->out_w,
-                        i * STRIDE_Y + phase - a->pad_y, s, pad);
-    for (int j = a->phases * a->rows * a->out_w; j < a->copy; j++)
-        to[j] = pad;
+        for (int i = 0; i < a->rows; i += at_once) {
+            const int rows = min(at_once, (int)a->rows - i);
+            for (int column = 0; column < width; column += VECTOR)
+                arrange_columns(a, x, around, to, phase - a->pad_y + i * STRIDE_Y, rows,
+                                max(min(column, width - VECTOR), 0), s, pad);
+            to += rows * width;
+        }
 }

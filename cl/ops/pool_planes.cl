@@ -7,11 +7,10 @@
  *   planes_global_max      likewise of the whole image, in every lane of y
  *   planes_global_average
  *
- * x: [tiles][channels][vectors][VECTOR]; y: likewise, or [tiles][channels][VECTOR]; scratch: an
- * arranged plane for every group (lib/planes.cl); dx, dy: as x and y; positions: POSITION like
- * y, r * TAPS_X + s of the first largest pixel, written if KEEP. Dead lanes of images become 0.
- * -D: as lib/planes.cl, or nothing of it for whole images. Group ids: 0: `each` channels, 1:
- * tile.
+ * x: [tiles][channels][vectors][VECTOR]; y: likewise, or [tiles][channels][VECTOR]; dx, dy: as
+ * x and y; positions: POSITION like y, r * TAPS_X + s of the first largest pixel, written if
+ * KEEP. Dead lanes of images become 0. -D: as lib/planes.cl, or nothing of it for whole
+ * images. Group ids: 0: `each` channels, 1: tile.
  */
 #include "lib/real.cl"
 #include "products/planes/args.h"
@@ -19,6 +18,7 @@
 #define FOR_CHANNELS(c)                                                                        \
     for (int c = GROUP_ID(0) * each; c < min((GROUP_ID(0) + 1) * each, channels); c++)
 #define PLANE(c) ((size_t)GROUP_ID(1) * channels + (c))
+#define PLANES ((size_t)GROUP_COUNT(1) * channels)
 
 INLINE V larger(V best, V v)
 {
@@ -28,34 +28,146 @@ INLINE V larger(V best, V v)
 #ifdef TAPS_Y
 #include "lib/planes.cl"
 
-/* How many pixels each output of a vector sees; 1 behind the last. */
-INLINE V pixels_seen(const struct lk_planes *a, int vector)
+/* What is pooled: of pixels, of pixels beyond the edges, or of none. Rows are pooled first, and
+ * so have the bits of pixels one after the other. */
+#ifdef POSITION
+#define NOTHING ((V)(-INFINITY))
+typedef PASTE(POSITION, VECTOR) P;
+#define TO_P(x) PASTE(PASTE(convert_, POSITION), VECTOR)(x)
+#define POOL(of, where, v, at)                                                                 \
+    {                                                                                          \
+        const I is_larger = !((v) <= of) & (of == of);                                         \
+        of = is_larger ? (v) : of;                                                             \
+        where = is_larger ? (at) : where;                                                      \
+    }
+#else
+#define NOTHING ((V)0)
+#define POOL(of, where, v, at) of += (v);
+#endif
+
+#define LIVE ((TAPS_Y - 1) / STRIDE_Y + 1)
+#define READ (STRIDE_X * VECTOR + TAPS_X) /* reals, from where the first tap of a row is */
+
+/* A row of x as VECTOR windows from `column` on see it: row y of the plane. */
+INLINE void pool_row(const struct lk_planes *a, __global const real *x,
+                     struct surroundings around, const I *there, int y, int column, V *pooled,
+                     I *where)
+{
+    const int from = y * a->in_w + column * STRIDE_X - a->pad_x;
+    V v[TAPS_X];
+    if (y < 0 || y >= a->in_h)
+        return;
+    if (from >= -around.before && from + READ <= around.end)
+        load_taps(x + from, v);
+    else
+        for (int s = 0; s < TAPS_X; s++)
+            v[s] = load_within(x, from + s, a->in_vectors * VECTOR);
+    UNROLL
+    for (int s = 0; s < TAPS_X; s++) {
+        v[s] = there[s] ? v[s] : NOTHING;
+        POOL(*pooled, *where, v[s], (I)s)
+    }
+}
+
+/* VECTOR reals of y, or as many of them as there is room for. */
+INLINE void put(const struct lk_planes *a, V v, __global real *y, int at)
+{
+    const int count = a->out_vectors * VECTOR - at;
+    union {
+        real lane[VECTOR];
+        V all;
+    } last = {.all = v};
+    if (count >= VECTOR)
+        ROW_STORE(y + at, v);
+    else
+        for (int i = 0; i < count; i++)
+            y[at + i] = last.lane[i];
+}
+
+#ifdef POSITION
+INLINE void put_positions(const struct lk_planes *a, I where, __global POSITION *positions,
+                          int at)
+{
+    union {
+        POSITION lane[VECTOR];
+        P all;
+    } p = {.all = TO_P(where)};
+    for (int i = 0; i < min(VECTOR, (int)a->out_vectors * VECTOR - at); i++)
+        positions[at + i] = p.lane[i];
+}
+#else
+/* How many pixels VECTOR windows from `column` of a row on see of a row of x. */
+INLINE V pixels_across(const struct lk_planes *a, int column)
 {
     union {
         real lane[VECTOR];
         V all;
     } seen;
-    for (int l = 0; l < VECTOR; l++) {
-        const int at = vector * VECTOR + l;
-        const int y = at / a->out_w * STRIDE_Y - a->pad_y;
-        const int x = at % a->out_w * STRIDE_X - a->pad_x;
-        const int down = min(y + TAPS_Y, (int)a->in_h) - max(y, 0);
-        const int across = min(x + TAPS_X, (int)a->in_w) - max(x, 0);
-        seen.lane[l] = at < a->out_h * a->out_w ? down * across : 1;
+    for (int i = 0; i < VECTOR; i++) {
+        const int x = (column + i) * STRIDE_X - a->pad_x;
+        seen.lane[i] = max(min(x + TAPS_X, (int)a->in_w) - max(x, 0), 1);
     }
     return seen.all;
 }
+#endif
 
-/* The group's place in scratch. */
-#define SCRATCH(a)                                                                             \
-    (scratch + (size_t)(GROUP_ID(1) * GROUP_COUNT(0) + GROUP_ID(0)) * ARRANGED(a))
-
-INLINE __global real *arrange(const struct lk_planes *a, __global const real *x, size_t plane,
-                              __global real *scratch, real pad)
+/* VECTOR columns of all rows of y, from `column` on: each row of x is read once, for all rows
+ * of y that see it (products/planes/depthwise.cl). A row that is shorter is written with what
+ * the next one overwrites. */
+INLINE void pool_columns(const struct lk_planes *a, __global const real *x,
+                         struct surroundings around, __global real *y,
+#ifdef POSITION
+                         __global POSITION *positions,
+#endif
+                         int column)
 {
+    V pooled[LIVE]; /* that of the row that was begun last, first */
+    I where[LIVE], there[TAPS_X];
+    UNROLL
     for (int s = 0; s < TAPS_X; s++)
-        arrange_copy(a, x + plane * a->in_vectors * VECTOR, scratch + s * a->copy, s, pad);
-    return scratch;
+        there[s] = columns_seen(a, column, s);
+    UNROLL
+    for (int l = 0; l < LIVE; l++) {
+        pooled[l] = NOTHING;
+        where[l] = 0;
+    }
+#ifndef POSITION
+    const V across = pixels_across(a, column);
+#endif
+    ROLLED
+    for (int i = 1 - LIVE; i < a->out_h; i++) {
+        const int top = (i + LIVE - 1) * STRIDE_Y - a->pad_y;
+        UNROLL
+        for (int p = 0; p < STRIDE_Y; p++) {
+            V row = NOTHING;
+            I at = 0;
+            pool_row(a, x, around, there, top + p, column, &row, &at);
+            UNROLL
+            for (int l = 0; l < LIVE; l++)
+                if (l * STRIDE_Y + p < TAPS_Y)
+                    POOL(pooled[l], where[l], row, (I)((l * STRIDE_Y + p) * TAPS_X) + at)
+        }
+        if (i >= 0) {
+            const int to = i * a->out_w + column;
+#ifdef POSITION
+            put(a, pooled[LIVE - 1], y, to);
+#ifdef KEEP
+            put_positions(a, where[LIVE - 1], positions, to);
+#endif
+#elif defined(COUNT_PADDING)
+            put(a, pooled[LIVE - 1] / (V)(TAPS_Y * TAPS_X), y, to);
+#else
+            const int first = i * STRIDE_Y - a->pad_y;
+            const int down = min(first + TAPS_Y, (int)a->in_h) - max(first, 0);
+            put(a, pooled[LIVE - 1] / (across * (V)(real)max(down, 1)), y, to);
+#endif
+        }
+        UNROLL /* with a choice in it, or else LLVM takes it for a memmove() */
+        for (int l = LIVE - 1; l >= 0; l--) {
+            pooled[l] = l > 0 ? pooled[l - 1] : NOTHING;
+            where[l] = l > 0 ? where[l - 1] : (I)0;
+        }
+    }
 }
 
 INLINE void clear_beyond(__global real *plane, int pixels)
@@ -65,32 +177,17 @@ INLINE void clear_beyond(__global real *plane, int pixels)
 }
 
 #ifdef POSITION
-typedef PASTE(POSITION, VECTOR) P;
-#define TO_P(x) PASTE(PASTE(convert_, POSITION), VECTOR)(x)
-
-KERNEL void planes_max(__global const real *restrict x, __global P *restrict positions,
-                       __global V *restrict y, __global real *scratch, struct lk_planes a,
-                       int channels, int each GROUP_ARGS)
+KERNEL void planes_max(__global const real *restrict x, __global POSITION *restrict positions,
+                       __global real *restrict y, struct lk_planes a, int channels,
+                       int each GROUP_ARGS)
 {
     FOR_CHANNELS (c) {
-        __global const real *from = arrange(&a, x, PLANE(c), SCRATCH(&a), -INFINITY);
-        __global V *to = y + PLANE(c) * a.out_vectors;
-        for (int i = 0; i < a.out_vectors; i++) {
-            V best = (V)(-INFINITY);
-            I where = 0;
-            for (int r = 0; r < TAPS_Y; r++)
-                for (int s = 0; s < TAPS_X; s++) {
-                    const V v = ROW_LOAD(from + TAP_AT(&a, r, s) + i * VECTOR);
-                    const I is_larger = !(v <= best) & (best == best);
-                    best = is_larger ? v : best;
-                    where = is_larger ? (I)(r * TAPS_X + s) : where;
-                }
-            to[i] = best;
-#ifdef KEEP
-            positions[PLANE(c) * a.out_vectors + i] = TO_P(where);
-#endif
-        }
-        clear_beyond((__global real *)to, a.out_h * a.out_w);
+        const size_t to = PLANE(c) * a.out_vectors * VECTOR;
+        for (int column = 0; column < a.out_w; column += VECTOR)
+            pool_columns(&a, x + PLANE(c) * a.in_vectors * VECTOR,
+                         around(&a, PLANE(c), PLANES), y + to, positions + to,
+                         max(min(column, (int)a.out_w - VECTOR), 0));
+        clear_beyond(y + to, a.out_h * a.out_w);
     }
 }
 
@@ -116,27 +213,16 @@ KERNEL void planes_max_backward(__global const real *restrict dy,
 }
 #else
 
-KERNEL void planes_average(__global const real *restrict x, __global V *restrict y,
-                           __global real *scratch, struct lk_planes a, int channels,
-                       int each GROUP_ARGS)
+KERNEL void planes_average(__global const real *restrict x, __global real *restrict y,
+                           struct lk_planes a, int channels, int each GROUP_ARGS)
 {
     FOR_CHANNELS (c) {
-        __global const real *from = arrange(&a, x, PLANE(c), SCRATCH(&a), 0);
-        for (int i = 0; i < a.out_vectors; i++) {
-            V sum = (V)0;
-            for (int r = 0; r < TAPS_Y; r++) {
-                V row = (V)0;
-                for (int s = 0; s < TAPS_X; s++)
-                    row += ROW_LOAD(from + TAP_AT(&a, r, s) + i * VECTOR);
-                sum += row;
-            }
-#ifdef COUNT_PADDING
-            y[PLANE(c) * a.out_vectors + i] = sum / (V)(TAPS_Y * TAPS_X);
-#else
-            y[PLANE(c) * a.out_vectors + i] = sum / pixels_seen(&a, i);
-#endif
-        }
-        clear_beyond((__global real *)(y + PLANE(c) * a.out_vectors), a.out_h * a.out_w);
+        const size_t to = PLANE(c) * a.out_vectors * VECTOR;
+        for (int column = 0; column < a.out_w; column += VECTOR)
+            pool_columns(&a, x + PLANE(c) * a.in_vectors * VECTOR,
+                         around(&a, PLANE(c), PLANES), y + to,
+                         max(min(column, (int)a.out_w - VECTOR), 0));
+        clear_beyond(y + to, a.out_h * a.out_w);
     }
 }
 

@@ -29,9 +29,6 @@ enum lk_status lk_pool_planes_prepare(struct lk_op_setup *setup,
     snprintf(name, sizeof name, "planes_%s%s", pool->is_global ? "global_" : "", what);
     if (pool->is_global)
         return lk_op_kernel(setup, "ops/pool_planes", name, "", &pool->kernel);
-    setup->workspace_bytes = (size_t)(setup->tiling.tiles * lk_divide_up(channels, pool->each) *
-                                      lk_planes_arranged(&pool->planes)) *
-                             lk_dtype_bytes(setup->real);
     lk_planes_print(axis, geometry);
     snprintf(text, sizeof text, "%s%s", geometry, definitions);
     LK_TRY(lk_op_kernel(setup, "ops/pool_planes", name, text, &pool->kernel));
@@ -54,11 +51,10 @@ enum lk_status lk_pool_planes_enqueue(const struct lk_op_setup *setup,
                           LK_INT(x->dim[0]), LK_INT(x->dim[1] * x->dim[2]), LK_INT(pool->each));
     if (pool->finds)
         return LK_ENQUEUE(pool->kernel, grid, LK_BUF(run->x[0]), LK_BUF(run->saved),
-                          LK_BUF(run->y), LK_BUF(run->workspace), LK_STRUCT(&pool->planes),
-                          LK_INT(x->dim[0]), LK_INT(pool->each));
+                          LK_BUF(run->y), LK_STRUCT(&pool->planes), LK_INT(x->dim[0]),
+                          LK_INT(pool->each));
     return LK_ENQUEUE(pool->kernel, grid, LK_BUF(run->x[0]), LK_BUF(run->y),
-                      LK_BUF(run->workspace), LK_STRUCT(&pool->planes), LK_INT(x->dim[0]),
-                      LK_INT(pool->each));
+                      LK_STRUCT(&pool->planes), LK_INT(x->dim[0]), LK_INT(pool->each));
 }
 
 enum lk_status lk_pool_planes_enqueue_backward(const struct lk_op_setup *setup,

@@ -29,6 +29,7 @@ KERNEL void planes_arrange(__global const real *x, int x_first, __global real *a
     const int s = GROUP_ID(0);
     const size_t plane = GROUP_ID(2) * GROUP_COUNT(1) + GROUP_ID(1);
     arrange_copy(&a, x + x_first + plane * a.in_vectors * VECTOR,
+                 around(&a, plane, (size_t)GROUP_COUNT(2) * GROUP_COUNT(1)),
                  arranged + arranged_first + plane * ARRANGED(&a) + s * a.copy, s, 0);
 }
 
@@ -39,8 +40,8 @@ KERNEL void planes_arrange(__global const real *x, int x_first, __global real *a
         __global const real *shift, __global const V *more, __global V *y, int filters,        \
         int lone
 
-/* The last pixels of a plane, up to LONE, alone in their vector: their sums for all filters share
- * PARTED vectors, so that they cost as many multiply-adds of a tap instead of FILTERS. */
+/* The last pixels of a plane, up to LONE, alone in their vector: their sums for all filters
+ * share PARTED vectors, so that they cost as many multiply-adds of a tap instead of FILTERS. */
 #if LONE == 4
 #define PARTED (FILTERS / 4)
 typedef PASTE(REAL, 4) Q;
@@ -180,7 +181,7 @@ KERNEL void planes_convolve(__global const real *x, int x_first, __global const 
     const int blocks = (a.filters + FILTERS - 1) / FILTERS, panel_rows = a.channels * TAPS_Y;
     const size_t panel = (size_t)panel_rows * TAPS_X * FILTERS;
     const int first = GROUP_ID(0) * a.vectors_each;
-    const bool is_last = GROUP_ID(0) == GROUP_COUNT(0) - 1; /* with a lone vector beside others */
+    const bool is_last = GROUP_ID(0) == GROUP_COUNT(0) - 1; /* and has a lone vector as well */
     const int end = is_last ? a.out_vectors : first + a.vectors_each;
     const int group = GROUP_ID(2) % a.groups, from = GROUP_ID(1) * a.blocks_each;
     __global const real *shift = packed + a.groups * blocks * panel;

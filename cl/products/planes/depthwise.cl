@@ -18,41 +18,14 @@
 
 #define TAPS (TAPS_Y * TAPS_X)
 #define LIVE ((TAPS_Y - 1) * GAP_Y / STRIDE_Y + 1)
+#if TAPS * COLUMNS <= 400
+#define MANY_UNROLL UNROLL
+#else
+#define MANY_UNROLL ROLLED /* windows that would take minutes to compile */
+#endif
 #define WIDTH (COLUMNS * VECTOR)
 /* Reals of x that are read from where the first tap of a row's first output is. */
 #define READ (WIDTH * STRIDE_X + ((TAPS_X - 1) * GAP_X + VECTOR - 1) / VECTOR * VECTOR)
-
-/* What the taps of a row see of VECTOR outputs. */
-INLINE void load_taps(__global const real *x, V *v)
-{
-    UNROLL
-    for (int s = 0; s < TAPS_X; s++) {
-#if STRIDE_X == 2 && GAP_X == 1 && VECTOR > 1
-        const V left = ROW_LOAD(x + s / 2 * 2), right = ROW_LOAD(x + s / 2 * 2 + VECTOR);
-        v[s].lo = s % 2 ? left.odd : left.even;
-        v[s].hi = s % 2 ? right.odd : right.even;
-#else
-        v[s] = load_columns(x + s * GAP_X);
-#endif
-    }
-}
-
-/* there[s]: which of VECTOR outputs, from `column` of their row on, tap s of a row sees. */
-INLINE void find_edges(const struct lk_planes *a, int column, I *there)
-{
-    union {
-        real lane[VECTOR];
-        V all;
-    } at;
-    UNROLL
-    for (int i = 0; i < VECTOR; i++)
-        at.lane[i] = i * STRIDE_X;
-    UNROLL
-    for (int s = 0; s < TAPS_X; s++) {
-        const V seen = at.all + (V)(real)(column * STRIDE_X - a->pad_x + s * GAP_X);
-        there[s] = (seen >= (V)0) & (seen < (V)(real)a->in_w);
-    }
-}
 
 INLINE V finish_row(V sum, __global const real *more)
 {
@@ -91,8 +64,11 @@ INLINE void convolve_columns(const struct lk_planes *a, __global const real *x, 
     const uint whole = max(room - WIDTH + 1, 0); /* places where there is room for WIDTH */
     V sum[LIVE][COLUMNS];                        /* of the row that was begun last, first */
     I first[TAPS_X], last[TAPS_X];
-    find_edges(a, column, first);
-    find_edges(a, column + WIDTH - VECTOR, last);
+    UNROLL
+    for (int s = 0; s < TAPS_X; s++) {
+        first[s] = columns_seen(a, column, s);
+        last[s] = columns_seen(a, column + WIDTH - VECTOR, s);
+    }
     UNROLL
     for (int l = 0; l < LIVE; l++)
         UNROLL for (int j = 0; j < COLUMNS; j++) sum[l][j] = (V)shift;
@@ -108,14 +84,16 @@ INLINE void convolve_columns(const struct lk_planes *a, __global const real *x, 
                 V v[TAPS_X];
                 load_taps(from + j * VECTOR * STRIDE_X, v);
                 UNROLL
-                for (int s = 0; s < TAPS_X; s++) {
+                for (int s = 0; s < TAPS_X; s++)
                     v[s] = (j == 0 ? first[s] : last[s]) ? v[s] : (V)0;
+                MANY_UNROLL
+                for (int l = 0; l < LIVE; l++) {
+                    const int r = l * STRIDE_Y + p; /* in rows of x */
+                    if (r % GAP_Y != 0 || r / GAP_Y >= TAPS_Y)
+                        continue;
                     UNROLL
-                    for (int l = 0; l < LIVE; l++) {
-                        const int r = l * STRIDE_Y + p; /* in rows of x */
-                        if (r % GAP_Y == 0 && r / GAP_Y < TAPS_Y)
-                            sum[l][j] = FMA((V)w[r / GAP_Y * TAPS_X + s], v[s], sum[l][j]);
-                    }
+                    for (int s = 0; s < TAPS_X; s++)
+                        sum[l][j] = FMA((V)w[r / GAP_Y * TAPS_X + s], v[s], sum[l][j]);
                 }
             }
         }

@@ -187,9 +187,10 @@ INLINE void transform_row(__global const real *x, int pitch, __global real *v, s
 }
 
 BODY void transform_channel(const struct lk_planes *a, const struct lk_plane_winograd *g,
-                            __global const real *x, __global real *scratch, __global real *v)
+                            __global const real *x, struct surroundings around,
+                            __global real *scratch, __global real *v)
 {
-    arrange_copy(a, x, scratch, 0, 0);
+    arrange_copy(a, x, around, scratch, 0, 0);
     for (int i = 0; i < g->rows; i++)
         transform_row(scratch + i * TILE * a->out_w, a->out_w, v + i * g->across, g->v_position,
                       g->across);
@@ -205,9 +206,12 @@ KERNEL void planes_winograd_inputs(__global const real *x, int x_first,
     __global real *scratch = workspace + g.scratch + group * g.scratch_each;
     __global real *v = workspace + g.v_first + (size_t)sample * POSITIONS * g.v_position;
     x += x_first;
-    for (int c = first; c < min(first + each, channels); c++)
-        transform_channel(&a, &g, x + ((size_t)sample * channels + c) * a.in_vectors * VECTOR,
-                          scratch, v + c * g.v_plane);
+    for (int c = first; c < min(first + each, channels); c++) {
+        const size_t plane = (size_t)sample * channels + c;
+        transform_channel(&a, &g, x + plane * a.in_vectors * VECTOR,
+                          around(&a, plane, (size_t)GROUP_COUNT(1) * channels), scratch,
+                          v + c * g.v_plane);
+    }
 }
 
 /* --- outputs ---------------------------------------------------------------------------- */

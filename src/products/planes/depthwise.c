@@ -33,15 +33,16 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
     return lk_product_adds(job->shape);
 }
 
-/* Two vectors where they are as many as one by one, and where only the first of them sees what
- * is before a row, only the second what is behind it. */
+/* Two vectors where they are as many as one by one, where only the first of them sees what is
+ * before a row, only the second what is behind it, and where there are registers for them. */
 static int64_t columns(const struct lk_tiling *tiling, const struct lk_planes *p)
 {
     const int64_t behind =
         (p->out_w - 1) * p->stride_x + (p->taps_x - 1) * p->gap_x - p->pad_x - (p->in_w - 1);
     const int64_t vector = tiling->lanes * p->stride_x;
     const bool is_even = lk_divide_up(p->out_w, tiling->lanes) % 2 == 0;
-    return is_even && p->pad_x <= vector && behind <= vector ? 2 : 1;
+    const bool is_small = (p->taps_y - 1) * p->gap_y / p->stride_y < 8;
+    return is_even && is_small && p->pad_x <= vector && behind <= vector ? 2 : 1;
 }
 
 /* Scratch: zeros for a row that there is not, then room before, in and behind a plane. */
