@@ -10,8 +10,8 @@
  * x, y: [tiles][all channels][vectors][VECTOR]. Sums run over c, r, s. -D: as lib/planes.cl;
  * FILTERS: of a block, whose sums are in registers; RELU, ADDS: finish.cl; LONE: 1 or 4 where
  * the last vector of planes may have no more pixels, as that of 7x7 and of 14x14 has; else 0.
- * Group ids: arrange: 0: column of taps, 1: channel, 2: tile; convolve: 0: run of vectors, 1:
- * run of blocks of filters, 2: group of a tile; pool: 0: channel, 1: tile.
+ * Group ids: arrange: 0: column of taps, 1: channel, 2: tile; convolve: 0: run of blocks
+ * of filters, 1: run of vectors, 2: group of a tile; pool: 0: channel, 1: tile.
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -180,10 +180,10 @@ KERNEL void planes_convolve(__global const real *x, int x_first, __global const 
     packed += packed_first;
     const int blocks = (a.filters + FILTERS - 1) / FILTERS, panel_rows = a.channels * TAPS_Y;
     const size_t panel = (size_t)panel_rows * TAPS_X * FILTERS;
-    const int first = GROUP_ID(0) * a.vectors_each;
-    const bool is_last = GROUP_ID(0) == GROUP_COUNT(0) - 1; /* and has a lone vector as well */
+    const int first = GROUP_ID(1) * a.vectors_each;
+    const bool is_last = GROUP_ID(1) == GROUP_COUNT(1) - 1; /* and has a lone vector as well */
     const int end = is_last ? a.out_vectors : first + a.vectors_each;
-    const int group = GROUP_ID(2) % a.groups, from = GROUP_ID(1) * a.blocks_each;
+    const int group = GROUP_ID(2) % a.groups, from = GROUP_ID(0) * a.blocks_each;
     __global const real *shift = packed + a.groups * blocks * panel;
     x += (size_t)GROUP_ID(2) * a.x_group;
     y += (size_t)GROUP_ID(2) * (a.y_group / VECTOR);

@@ -41,9 +41,8 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
     return lk_product_adds(&s) / (double)pixels * (double)((vectors > 2 ? vectors : 2) * lanes);
 }
 
-/* Runs of vectors whose x stays in a core's caches, and runs of filters where these alone make
- * too few work-groups. Each run reads all weights, so small planes are not cut. They decide no
- * bit. */
+/* Runs of vectors whose x stays in a core's caches, and runs of filters. Each run of vectors
+ * reads all weights, so small planes are not cut. They decide no bit. */
 static void cut(const struct lk_product_setup *setup, struct convolve *s)
 {
     struct lk_plane_product *p = &s->product;
@@ -55,7 +54,8 @@ static void cut(const struct lk_product_setup *setup, struct convolve *s)
                                                                  : MOST_VECTORS;
     const int64_t others = lk_plane_runs(p) * p->groups * setup->tiling.tiles;
     int64_t parts = lk_least(blocks, lk_divide_up(GROUPS, others));
-    while (blocks % parts != 0 && parts < GROUPS) /* where that ends, all have as much to do */
+    while (blocks % parts != 0 &&
+           parts < 2 * GROUPS) /* where that ends, all have as much to do */
         parts++;
     p->blocks_each = lk_divide_up(blocks, parts);
 }
@@ -135,7 +135,7 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     const int64_t blocks = lk_divide_up(p->filters, s->weights.block);
     const struct lk_grid copies = {{s->planes.taps_x, p->groups * p->channels, tiles}, 1};
     const struct lk_grid grid = {
-        {lk_plane_runs(p), lk_divide_up(blocks, p->blocks_each), tiles * p->groups}, 1};
+        {lk_divide_up(blocks, p->blocks_each), lk_plane_runs(p), tiles * p->groups}, 1};
     struct lk_buffer *const y = s->weights.turned ? run->dx : run->y;
     struct lk_plane_source x = lk_plane_images_source(&s->images, run);
     LK_TRY(lk_plane_weights_enqueue(&s->weights, run));

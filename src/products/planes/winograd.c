@@ -192,7 +192,7 @@ static enum lk_status enqueue_products(const struct lk_product_setup *setup,
                                        .is_lone = lone(setup, w, rows) > 0,
                                        .vectors_each = cached > 0 ? cached : MOST_VECTORS,
                                        .blocks_each = blocks};
-    const struct lk_grid grid = {{lk_plane_runs(&p), 1, setup->tiling.tiles * w->positions}, 1};
+    const struct lk_grid grid = {{1, lk_plane_runs(&p), setup->tiling.tiles * w->positions}, 1};
     return LK_ENQUEUE(w->products, grid, LK_BUF(run->workspace), LK_INT(w->g.v_first),
                       LK_PLANE_WEIGHTS(w, run), LK_BUF(NULL), LK_BUF(run->workspace),
                       LK_INT(w->g.m_first), LK_STRUCT(&p));
