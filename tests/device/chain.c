@@ -5,7 +5,7 @@
 #include "rig.h"
 #include <math.h>
 
-enum { CHANNELS = 37, SAMPLES = 3, STEPS = 20, ROUNDS = 6 };
+enum { CHANNELS = 37, SAMPLES = 3, STEPS = 150, ROUNDS = 6 };
 
 struct work {
     struct lk_device *device;

@@ -35,22 +35,25 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
 
 /* Two vectors where they are as many as one by one, where only the first of them sees what is
  * before a row, only the second what is behind it, and where there are registers for them. */
-static int64_t columns(const struct lk_tiling *tiling, const struct lk_planes *p)
+static int64_t columns(const struct lk_product_setup *setup, const struct lk_planes *p)
 {
+    const struct lk_tiling *tiling = &setup->tiling;
     const int64_t behind =
         (p->out_w - 1) * p->stride_x + (p->taps_x - 1) * p->gap_x - p->pad_x - (p->in_w - 1);
     const int64_t vector = tiling->lanes * p->stride_x;
     const bool is_even = lk_divide_up(p->out_w, tiling->lanes) % 2 == 0;
-    const bool is_small = (p->taps_y - 1) * p->gap_y / p->stride_y < 8;
-    return is_even && is_small && p->pad_x <= vector && behind <= vector ? 2 : 1;
+    const bool has_room = tiling->vector * (int)lk_dtype_bytes(setup->real) == 64 &&
+                          (p->taps_y - 1) * p->gap_y / p->stride_y < 8;
+    return is_even && has_room && p->pad_x <= vector && behind <= vector ? 2 : 1;
 }
 
 /* Scratch: zeros for a row that there is not, then room before, in and behind a plane. */
-static void describe(const struct lk_tiling *tiling, struct depthwise *s)
+static void describe(const struct lk_product_setup *setup, struct depthwise *s)
 {
+    const struct lk_tiling *tiling = &setup->tiling;
     struct lk_planes *p = &s->planes;
     *p = lk_planes_of(tiling, s->shape.axis);
-    s->columns = columns(tiling, p);
+    s->columns = columns(setup, p);
     const int64_t taps = lk_divide_up((p->taps_x - 1) * p->gap_x, tiling->lanes);
     const int64_t read = (s->columns * p->stride_x + taps) * tiling->lanes;
     const int64_t before = lk_divide_up(p->pad_x > 0 ? p->pad_x : 0, tiling->lanes);
@@ -67,7 +70,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct depthwise), state));
     struct depthwise *s = *state;
     s->shape = lk_planes_turned(job);
-    describe(&setup->tiling, s);
+    describe(setup, s);
     s->weights = (struct lk_plane_weights){.shape = &s->shape, .block = 1};
     s->each = lk_divide_up(s->shape.groups, lk_least(s->shape.groups, GROUPS));
     LK_TRY(lk_plane_images_prepare(setup, job, &s->images));
