@@ -1,15 +1,15 @@
 /* Windows over a plane of plane tiles. Needs lib/real.cl, products/planes/args.h; -D: TAPS_Y,
  * TAPS_X, STRIDE_Y, STRIDE_X, GAP_Y, GAP_X.
  *
+ * Sums over channels read a plane for many filters, so strides, gaps and edges may cost a copy.
  * A vector of outputs is VECTOR neighbours of a plane of out_h x out_w, row by row. What tap
  * (r, s) sees of them are as many neighbours of an arranged plane: for each column s of taps a
  * copy of the plane, `copy` reals, with the columns that s sees and `pad` beyond the edges, its
- * rows in `phases` of every STRIDE_Y-th, `rows` each. So strides, gaps and edges cost a copy.
+ * rows in `phases` of every STRIDE_Y-th, `rows` each: row r of taps begins at row
+ * r GAP_Y / STRIDE_Y of phase r GAP_Y % STRIDE_Y. What works channel by channel reads rows as
+ * they lie (load_tap()).
  */
 #define ARRANGED(a) (TAPS_X * (a)->copy)
-#define TAP_AT(a, r, s)                                                                        \
-    ((s) * (a)->copy +                                                                         \
-     ((r) * GAP_Y % STRIDE_Y * (a)->rows + (r) * GAP_Y / STRIDE_Y) * (a)->out_w)
 
 /* VECTOR reals, STRIDE_X apart. */
 INLINE V load_columns(__global const real *x)
@@ -60,19 +60,19 @@ INLINE struct surroundings around(const struct lk_planes *a, size_t plane, size_
     return around;
 }
 
-/* What the taps of a row see of VECTOR outputs. */
-INLINE void load_taps(__global const real *x, V *v)
+/* What tap s of a row sees of VECTOR outputs, of which the first sees x with tap 0. With
+ * strides of 2 two taps share what they load. */
+INLINE V load_tap(__global const real *x, int s)
 {
-    UNROLL
-    for (int s = 0; s < TAPS_X; s++) {
 #if STRIDE_X == 2 && GAP_X == 1 && VECTOR > 1
-        const V left = ROW_LOAD(x + s / 2 * 2), right = ROW_LOAD(x + s / 2 * 2 + VECTOR);
-        v[s].lo = s % 2 ? left.odd : left.even;
-        v[s].hi = s % 2 ? right.odd : right.even;
+    const V left = ROW_LOAD(x + s / 2 * 2), right = ROW_LOAD(x + s / 2 * 2 + VECTOR);
+    V v;
+    v.lo = s % 2 ? left.odd : left.even;
+    v.hi = s % 2 ? right.odd : right.even;
+    return v;
 #else
-        v[s] = load_columns(x + s * GAP_X);
+    return load_columns(x + s * GAP_X);
 #endif
-    }
 }
 
 /* load_columns() from real `at` of a plane on, where some of them are not there. */
@@ -119,8 +119,9 @@ INLINE void arrange_columns(const struct lk_planes *a, __global const real *x,
 BODY void arrange_copy(const struct lk_planes *a, __global const real *x,
                        struct surroundings around, __global real *to, int s, real pad)
 {
-    const int width = a->out_w, at_once = 16;
-    for (int j = a->copy - VECTOR; j + VECTOR > a->phases * a->rows * width; j -= VECTOR)
+    const int width = a->out_w, at_once = 16, all = a->phases * a->rows * width;
+    __global real *const end = to + all;
+    for (int j = a->copy - VECTOR; j + VECTOR > all; j -= VECTOR)
         ROW_STORE(to + j, (V)pad);
     for (int phase = 0; phase < a->phases; phase++)
         for (int i = 0; i < a->rows; i += at_once) {
@@ -130,4 +131,6 @@ BODY void arrange_copy(const struct lk_planes *a, __global const real *x,
                                 max(min(column, width - VECTOR), 0), s, pad);
             to += rows * width;
         }
+    for (int j = 0; j < VECTOR - width; j++)
+        end[j] = pad;
 }

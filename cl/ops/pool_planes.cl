@@ -46,7 +46,12 @@ typedef PASTE(POSITION, VECTOR) P;
 #endif
 
 #define LIVE ((TAPS_Y - 1) / STRIDE_Y + 1)
-#define READ (STRIDE_X * VECTOR + TAPS_X) /* reals, from where the first tap of a row is */
+#define REACH (STRIDE_X * VECTOR + TAPS_X) /* reals, from where the first tap of a row is */
+#if STRIDE_Y * (TAPS_X + LIVE) <= 64
+#define FEW_UNROLL UNROLL
+#else
+#define FEW_UNROLL ROLLED /* large windows would take seconds to compile */
+#endif
 
 /* A row of x as VECTOR windows from `column` on see it: row y of the plane. */
 INLINE void pool_row(const struct lk_planes *a, __global const real *x,
@@ -54,18 +59,15 @@ INLINE void pool_row(const struct lk_planes *a, __global const real *x,
                      I *where)
 {
     const int from = y * a->in_w + column * STRIDE_X - a->pad_x;
-    V v[TAPS_X];
+    const bool is_inside = from >= -around.before && from + REACH <= around.end;
     if (y < 0 || y >= a->in_h)
         return;
-    if (from >= -around.before && from + READ <= around.end)
-        load_taps(x + from, v);
-    else
-        for (int s = 0; s < TAPS_X; s++)
-            v[s] = load_within(x, from + s, a->in_vectors * VECTOR);
-    UNROLL
+    FEW_UNROLL
     for (int s = 0; s < TAPS_X; s++) {
-        v[s] = there[s] ? v[s] : NOTHING;
-        POOL(*pooled, *where, v[s], (I)s)
+        V v = is_inside ? load_tap(x + from, s)
+                        : load_within(x, from + s, a->in_vectors * VECTOR);
+        v = there[s] ? v : NOTHING;
+        POOL(*pooled, *where, v, (I)s)
     }
 }
 
@@ -137,7 +139,7 @@ INLINE void pool_columns(const struct lk_planes *a, __global const real *x,
     ROLLED
     for (int i = 1 - LIVE; i < a->out_h; i++) {
         const int top = (i + LIVE - 1) * STRIDE_Y - a->pad_y;
-        UNROLL
+        FEW_UNROLL
         for (int p = 0; p < STRIDE_Y; p++) {
             V row = NOTHING;
             I at = 0;

@@ -44,8 +44,7 @@ KERNEL void planes_arrange(__global const real *x, int x_first, __global real *a
  * share PARTED vectors, so that they cost as many multiply-adds of a tap instead of FILTERS. */
 #if LONE == 4
 #define PARTED (FILTERS / 4)
-typedef PASTE(REAL, 4) Q;
-typedef __attribute__((aligned(REAL_BYTES))) Q quarter;
+typedef __attribute__((aligned(REAL_BYTES))) PASTE(REAL, 4) quarter;
 typedef V F;
 #define LOAD_QUARTER(p) (*(__global const quarter *)(p))
 #define LOAD_FILTERS(p, part) LOAD_QUARTER((p) + 4 * (part)).s0000111122223333

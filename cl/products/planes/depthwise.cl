@@ -9,7 +9,8 @@
  * A step reads STRIDE_Y rows of x for all the rows of y that see them, and one of these is
  * complete then: LIVE rows of sums are in registers. Rows are read where they lie. What a tap
  * sees beyond a row's ends, which is another row, is masked; rows beyond the plane are zeros.
- * What counts is the number of instructions: there are some 25 of a vector, 9 of them sums.
+ * What counts is the number of instructions: of 3x3 taps there are some 25 of a vector, 9 of
+ * them sums.
  */
 #include "lib/real.cl"
 #include "products/planes/args.h"
@@ -36,7 +37,7 @@ INLINE V finish_row(V sum, __global const real *more)
 }
 
 /* The first `count` reals of a vector of y: there is no room for the others. */
-INLINE void put_last(V sum, __global const real *more, __global real *y, int count)
+INLINE void finish_last(V sum, __global const real *more, __global real *y, int count)
 {
     union {
         V all;
@@ -53,6 +54,18 @@ INLINE void put_last(V sum, __global const real *more, __global real *y, int cou
         y[i] = last.lane[i];
 }
 
+/* A row's WIDTH columns from real `at` of y on, as far as there is `room`. */
+INLINE void put(const V *sum, __global const real *more, __global real *y, int at, int room)
+{
+    for (int j = 0; j < COLUMNS; j++) {
+        const int to = at + j * VECTOR;
+        if ((uint)at < (uint)max(room - WIDTH + 1, 0))
+            ROW_STORE(y + to, finish_row(sum[j], more + to));
+        else if (at >= 0)
+            finish_last(sum[j], more + to, y + to, min(VECTOR, room - to));
+    }
+}
+
 /* WIDTH columns of all rows of y, from `column` on. A row that is shorter is written with what
  * the next one overwrites. */
 INLINE void convolve_columns(const struct lk_planes *a, __global const real *x, const real *w,
@@ -61,8 +74,7 @@ INLINE void convolve_columns(const struct lk_planes *a, __global const real *x, 
 {
     const int in_w = a->in_w, in_end = a->in_h * in_w;
     const int out_w = a->out_w, out_end = a->out_h * out_w, room = a->out_vectors * VECTOR;
-    const uint whole = max(room - WIDTH + 1, 0); /* places where there is room for WIDTH */
-    V sum[LIVE][COLUMNS];                        /* of the row that was begun last, first */
+    V sum[LIVE][COLUMNS]; /* of the row that was begun last, first */
     I first[TAPS_X], last[TAPS_X];
     UNROLL
     for (int s = 0; s < TAPS_X; s++) {
@@ -82,10 +94,11 @@ INLINE void convolve_columns(const struct lk_planes *a, __global const real *x, 
             UNROLL
             for (int j = 0; j < COLUMNS; j++) {
                 V v[TAPS_X];
-                load_taps(from + j * VECTOR * STRIDE_X, v);
                 UNROLL
-                for (int s = 0; s < TAPS_X; s++)
+                for (int s = 0; s < TAPS_X; s++) {
+                    v[s] = load_tap(from + j * VECTOR * STRIDE_X, s);
                     v[s] = (j == 0 ? first[s] : last[s]) ? v[s] : (V)0;
+                }
                 MANY_UNROLL
                 for (int l = 0; l < LIVE; l++) {
                     const int r = l * STRIDE_Y + p; /* in rows of x */
@@ -97,13 +110,7 @@ INLINE void convolve_columns(const struct lk_planes *a, __global const real *x, 
                 }
             }
         }
-        for (int j = 0; j < COLUMNS; j++) {
-            const int to = at + j * VECTOR;
-            if ((uint)at < whole)
-                ROW_STORE(y + to, finish_row(sum[LIVE - 1][j], more + to));
-            else if (at >= 0)
-                put_last(sum[LIVE - 1][j], more + to, y + to, min(VECTOR, room - to));
-        }
+        put(sum[LIVE - 1], more, y, at, room);
         UNROLL /* with a choice in it, or else LLVM takes it for a memmove() */
         for (int l = LIVE - 1; l >= 0; l--)
             UNROLL for (int j = 0; j < COLUMNS; j++)
@@ -133,8 +140,8 @@ KERNEL void planes_depthwise(__global const real *x, int x_first, __global const
 {
     const int first = GROUP_ID(0) * each, tile = GROUP_ID(1);
     const size_t size = a.in_vectors * VECTOR, end = GROUP_COUNT(1) * channels * size;
-    const size_t before = max((int)a.pad_x, 0);
-    const size_t reach = max(a.in_h - 1, 0) * a.in_w + a.out_w * STRIDE_X + READ;
+    const size_t before = max((int)a.pad_x, 0), behind = max(-(int)a.pad_x, 0);
+    const size_t reach = max(a.in_h - 1, 0) * a.in_w + behind + a.out_w * STRIDE_X + READ;
     x += x_first;
     packed += packed_first;
     __global real *zeros =

@@ -19,7 +19,7 @@ struct convolve {
     struct lk_plane_images images;
     struct lk_plane_weights weights;
     struct lk_plane_product product;
-    int lone;        /* pixels of the last vector */
+    int lone;        /* 1 or 4 where the last vector has no more pixels, else 0 */
     bool is_direct;  /* x is read as it is */
     int64_t first;   /* of the workspace: x arranged */
     int64_t y_first; /* and y before the pool */
@@ -54,8 +54,7 @@ static void cut(const struct lk_product_setup *setup, struct convolve *s)
                                                                  : MOST_VECTORS;
     const int64_t others = lk_plane_runs(p) * p->groups * setup->tiling.tiles;
     int64_t parts = lk_least(blocks, lk_divide_up(GROUPS, others));
-    while (blocks % parts != 0 &&
-           parts < 2 * GROUPS) /* where that ends, all have as much to do */
+    while (blocks % parts != 0 && parts < 2 * GROUPS) /* all have as much to do, then */
         parts++;
     p->blocks_each = lk_divide_up(blocks, parts);
 }

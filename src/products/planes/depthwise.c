@@ -33,18 +33,14 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
     return lk_product_adds(job->shape);
 }
 
-/* Two vectors where they are as many as one by one, where only the first of them sees what is
- * before a row, only the second what is behind it, and where there are registers for them. */
+/* Two vectors where they are as many as one by one, and there are registers for them. */
 static int64_t columns(const struct lk_product_setup *setup, const struct lk_planes *p)
 {
     const struct lk_tiling *tiling = &setup->tiling;
-    const int64_t behind =
-        (p->out_w - 1) * p->stride_x + (p->taps_x - 1) * p->gap_x - p->pad_x - (p->in_w - 1);
-    const int64_t vector = tiling->lanes * p->stride_x;
     const bool is_even = lk_divide_up(p->out_w, tiling->lanes) % 2 == 0;
     const bool has_room = tiling->vector * (int)lk_dtype_bytes(setup->real) == 64 &&
                           (p->taps_y - 1) * p->gap_y / p->stride_y < 8;
-    return is_even && has_room && p->pad_x <= vector && behind <= vector ? 2 : 1;
+    return is_even && has_room ? 2 : 1;
 }
 
 /* Scratch: zeros for a row that there is not, then room before, in and behind a plane. */
@@ -57,7 +53,8 @@ static void describe(const struct lk_product_setup *setup, struct depthwise *s)
     const int64_t taps = lk_divide_up((p->taps_x - 1) * p->gap_x, tiling->lanes);
     const int64_t read = (s->columns * p->stride_x + taps) * tiling->lanes;
     const int64_t before = lk_divide_up(p->pad_x > 0 ? p->pad_x : 0, tiling->lanes);
-    const int64_t behind = p->out_w * p->stride_x + read;
+    const int64_t skipped = p->pad_x < 0 ? -p->pad_x : 0;
+    const int64_t behind = skipped + p->out_w * p->stride_x + read;
     p->copy =
         read + (before + p->in_vectors + lk_divide_up(behind, tiling->lanes)) * tiling->lanes;
 }

@@ -118,7 +118,8 @@ static int64_t place(const struct lk_product_setup *setup, int64_t first, struct
     return w->y_first + (s->pool ? samples * s->filters * w->out.in_vectors * lanes : 0);
 }
 
-/* The pixels of the last vector of a strip of so many rows, where they are few. */
+/* 1 or 4 where the last vector of a strip of so many rows has no more Winograd tiles, else 0.
+ */
 static int lone(const struct lk_product_setup *setup, const struct winograd *w, int64_t rows)
 {
     return lk_plane_lone(setup, w->block, rows * w->g.across);
