@@ -1,6 +1,7 @@
 /* Runs the launches of a chain (src/device/chain.h), one after the other. A step is a launch:
  * steps[]: [kernel, its work-groups (tasks) in all and in three dimensions, where its arguments
- * begin, how many tasks are taken at once]. Groups of this kernel take tasks by a counter,
+ * begin, and 1 in how many of the tasks that are left are taken at once: many first, in the end
+ * one by one, so that no group waits long]. Groups of this kernel take tasks by a counter,
  * those of a step when all of the steps before it are done. What a group waits for was taken by
  * one that runs, so it ends however many run at a time. One that has waited for long leaves:
  * the other has lost its core to another program, and goes on alone.
@@ -55,13 +56,17 @@
 #define NOW(counter) atomic_or(&state[counter], 0)
 #endif
 
-BODY void run_task(__global const int *step, __global const int *args,
-                   __global char *const *base, __local char *scratch, int task)
+/* Tasks that follow on one another, in runs of dimension 0: group[3] of them in one call. */
+BODY void run_tasks(__global const int *step, __global const int *args,
+                    __global char *const *base, __local char *scratch, int task, int count)
 {
     const int groups[3] = {step[2], step[3], step[4]};
-    const int group[3] = {task % groups[0], task / groups[0] % groups[1],
-                          task / groups[0] / groups[1]};
-    CHAIN_CALL(step[0], args + step[5], base, scratch, group, groups);
+    for (int run; count > 0; task += run, count -= run) {
+        run = min(count, groups[0] - task % groups[0]);
+        const int group[4] = {task % groups[0], task / groups[0] % groups[1],
+                              task / groups[0] / groups[1], run};
+        CHAIN_CALL(step[0], args + step[5], base, scratch, group, groups);
+    }
 }
 
 /* The task at a side's place, of so many in a step. */
@@ -91,15 +96,19 @@ BODY void run_steps(volatile __global int *state, __global const int *table, int
             continue;
         }
         const int all = table[step * STEP + 1];
-        const int count = min(table[step * STEP + 6], first + all - task);
+        const int count = max((first + all - task) / table[step * STEP + 6], 1);
         if (atomic_cmpxchg(&state[TAKEN], task, task + count) != task)
             continue;
         waited = 0;
         SEE;
         const int place = atomic_add(&state[PLACES(side) + step], count);
-        for (int i = 0; i < count; i++)
-            run_task(table + step * STEP, table + steps * STEP, base, scratch,
-                     task_at(side, place + i, step, all));
+        const int a = task_at(side, place, step, all);
+        const int b = task_at(side, place + count - 1, step, all);
+        const bool is_run = abs(b - a) == (uint)count - 1;
+        for (int i = 0; i < (is_run ? 1 : count); i++)
+            run_tasks(table + step * STEP, table + steps * STEP, base, scratch,
+                      is_run ? min(a, b) : task_at(side, place + i, step, all),
+                      is_run ? count : 1);
         LET_SEE;
         atomic_add(&state[DONE], count);
     }

@@ -15,6 +15,7 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "lib/range.cl"
 #include "products/planes/args.h"
 #include "lib/planes.cl"
 #include "lib/finish.cl"
@@ -172,7 +173,7 @@ BODY void convolve(const struct lk_plane_product *a, __global const real *x,
 
 KERNEL void planes_convolve(__global const real *x, int x_first, __global const real *packed,
                             int packed_first, __global const V *more, __global V *y,
-                            int y_first, struct lk_plane_product a GROUP_ARGS)
+                            int y_first, struct lk_plane_product a RANGE_ARGS)
 {
     x += x_first;
     y += y_first / VECTOR;
@@ -187,7 +188,8 @@ KERNEL void planes_convolve(__global const real *x, int x_first, __global const 
     x += (size_t)GROUP_ID(2) * a.x_group;
     y += (size_t)GROUP_ID(2) * (a.y_group / VECTOR);
     more += (size_t)GROUP_ID(2) * (a.y_group / VECTOR);
-    for (int b = from; b < min(from + (int)a.blocks_each, blocks); b++) {
+    const int last = min(from + GROUP_RANGE * (int)a.blocks_each, blocks);
+    for (int b = from; b < last; b++) {
         const size_t block = (size_t)group * blocks + b;
         const size_t to = (size_t)b * FILTERS * a.out_vectors;
         convolve(&a, x, packed + block * panel, shift + block * FILTERS, more + to, y + to,

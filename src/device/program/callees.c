@@ -6,16 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Behind the bracket that opens the kernel's arguments; NULL: it cannot be chained. */
-static const char *params_of(const struct lk_kernel *kernel)
+/* What the arguments of a kernel of a chain end in: cl/lib/real.cl, range.cl. */
+#define GROUP "GROUP_ARGS"
+#define RANGE "RANGE_ARGS"
+
+/* Behind the bracket that opens the kernel's arguments, the last of which has that name; NULL:
+ * it has not. */
+static const char *params_of(const struct lk_kernel *kernel, const char *last)
 {
-    static const char last[] = "GROUP_ARGS";
     char head[80];
     snprintf(head, sizeof head, "void %s(", kernel->name);
     const char *found = strstr(kernel->program->source->text, head);
     const char *params = found ? found + strlen(head) : NULL;
     const char *end = params ? strchr(params, ')') : NULL;
-    const size_t length = sizeof last - 1;
+    const size_t length = strlen(last);
     const bool takes =
         end && end - params > (ptrdiff_t)length && strncmp(end - length, last, length) == 0;
     return takes ? params : NULL;
@@ -53,6 +57,8 @@ static int numbers_of(const struct lk_arg *arg)
                                         : 1;
 }
 
+/* The function that calls a kernel for group[3] groups, whose ids in dimension 0 follow on one
+ * another: at once, or one by one. */
 static char *print_call(const struct lk_kernel *kernel, const char *params, int number,
                         const struct lk_arg *args, int count)
 {
@@ -60,9 +66,13 @@ static char *print_call(const struct lk_kernel *kernel, const char *params, int 
     int at = 0;
     lk_text_append(&text,
                    "INLINE void chain_call_%d(__global const int *a, __global char *const "
-                   "*base, __local void *scratch, const int *group, const int *groups)\n"
-                   "{\n    %s(",
-                   number, kernel->name);
+                   "*base, __local void *scratch, const int *group, const int *groups)\n{\n",
+                   number);
+    lk_text_append(&text, params_of(kernel, RANGE)
+                              ? "    const int *of = group;\n"
+                              : "    int of[4] = {group[0], group[1], group[2], 1};\n"
+                                "    for (; of[0] < group[0] + group[3]; of[0]++)\n    ");
+    lk_text_append(&text, "    %s(", kernel->name);
     for (int i = 0; i < count; i++) {
         print_arg(&text, &args[i], params, at);
         lk_text_append(&text, ", ");
@@ -70,7 +80,7 @@ static char *print_call(const struct lk_kernel *kernel, const char *params, int 
         params = strchr(params, ',');
         params = params ? params + 1 : "";
     }
-    lk_text_append(&text, "group, groups);\n}\n");
+    lk_text_append(&text, "of, groups);\n}\n");
     if (text.failed) {
         free(text.bytes);
         return NULL;
@@ -90,7 +100,8 @@ int lk_callees_find(const struct lk_callees *callees, const struct lk_kernel *ke
 void lk_callees_note(struct lk_callees *callees, const struct lk_kernel *kernel,
                      const struct lk_arg *args, int count)
 {
-    const char *params = params_of(kernel);
+    const char *range = params_of(kernel, RANGE);
+    const char *params = range ? range : params_of(kernel, GROUP);
     struct lk_callee *callee = &callees->each[callees->count];
     if (!params || kernel->real_bytes != 4 || callees->count == LK_MOST_CALLEES ||
         lk_callees_find(callees, kernel) >= 0)

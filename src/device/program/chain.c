@@ -167,8 +167,8 @@ static bool append_step(struct lk_chain *chain, int callee, const int64_t groups
     fits = fits && append(&chain->steps, callee) && append(&chain->steps, tasks);
     for (int d = 0; d < 3 && fits; d++)
         fits = append(&chain->steps, groups[d]);
-    const int64_t at_once = tasks / (8 * chain->device->info.compute_units);
-    if (fits && append(&chain->steps, at) && append(&chain->steps, at_once > 0 ? at_once : 1))
+    const int64_t share = 4 * (int64_t)chain->device->info.compute_units;
+    if (fits && append(&chain->steps, at) && append(&chain->steps, share))
         return true;
     chain->steps.count = steps;
     chain->args.count = at;

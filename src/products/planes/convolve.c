@@ -53,10 +53,10 @@ static void cut(const struct lk_product_setup *setup, struct convolve *s)
                       : whole > 0                                ? whole
                                                                  : MOST_VECTORS;
     const int64_t others = lk_plane_runs(p) * p->groups * setup->tiling.tiles;
-    int64_t parts = lk_least(blocks, lk_divide_up(GROUPS, others));
-    while (blocks % parts != 0 && parts < 2 * GROUPS) /* all have as much to do, then */
-        parts++;
-    p->blocks_each = lk_divide_up(blocks, parts);
+    const int64_t fewest = lk_least(blocks, lk_divide_up(GROUPS, others));
+    const int64_t adds =
+        p->vectors_each * p->channels * s->planes.taps_y * s->planes.taps_x * s->weights.block;
+    p->blocks_each = lk_plane_blocks_each(lk_divide_up(blocks, fewest), adds);
 }
 
 static void describe(const struct lk_product_setup *setup, struct convolve *s)

@@ -24,6 +24,11 @@ int lk_plane_lone(const struct lk_product_setup *setup, int64_t block, int64_t p
 /* Into how many runs vectors_each cuts planes: a lone vector is none of its own. */
 int64_t lk_plane_runs(const struct lk_plane_product *product);
 
+/* Blocks of filters of a work-group: `most`, or fewer where one of so many vectors of
+ * multiply-adds takes long. The shorter they are, the less do cores wait for one another at the
+ * end of a layer; in a chain a core takes many at once. */
+int64_t lk_plane_blocks_each(int64_t most, int64_t adds);
+
 /* Whether planes need no arranging. */
 bool lk_planes_are_direct(const struct lk_planes *planes);
 

@@ -183,6 +183,8 @@ static enum lk_status enqueue_products(const struct lk_product_setup *setup,
     const int64_t vectors = lk_divide_up(rows * w->g.across, setup->tiling.lanes);
     const int64_t of_vector = w->shape.channels * setup->tiling.lanes;
     const int64_t cached = (1 << 16) / of_vector / MOST_VECTORS * MOST_VECTORS;
+    const int64_t each = cached > 0 ? cached : MOST_VECTORS;
+    const int64_t adds = lk_least(vectors, each) * w->shape.channels * w->block;
     const struct lk_plane_product p = {.groups = w->positions,
                                        .channels = w->shape.channels,
                                        .filters = w->shape.filters,
@@ -191,9 +193,11 @@ static enum lk_status enqueue_products(const struct lk_product_setup *setup,
                                        .y_group = w->g.m_position,
                                        .out_vectors = vectors,
                                        .is_lone = lone(setup, w, rows) > 0,
-                                       .vectors_each = cached > 0 ? cached : MOST_VECTORS,
-                                       .blocks_each = blocks};
-    const struct lk_grid grid = {{1, lk_plane_runs(&p), setup->tiling.tiles * w->positions}, 1};
+                                       .vectors_each = each,
+                                       .blocks_each = lk_plane_blocks_each(blocks, adds)};
+    const struct lk_grid grid = {{lk_divide_up(blocks, p.blocks_each), lk_plane_runs(&p),
+                                  setup->tiling.tiles * w->positions},
+                                 1};
     return LK_ENQUEUE(w->products, grid, LK_BUF(run->workspace), LK_INT(w->g.v_first),
                       LK_PLANE_WEIGHTS(w, run), LK_BUF(NULL), LK_BUF(run->workspace),
                       LK_INT(w->g.m_first), LK_STRUCT(&p));
