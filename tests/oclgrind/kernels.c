@@ -241,7 +241,7 @@ out:
  * Oclgrind 21.10 dies counting the instructions of several of this kernel. */
 static enum lk_status run_chain(struct lk_device *device)
 {
-    enum { STATE = 192 };
+    enum { STATE = 256 };
     const struct lk_kernel_spec spec = {
         .source = "device/chain", .name = "chain", .real_bytes = 4};
     const struct lk_grid grid = {{1, 1, 1}, 1};
