@@ -89,6 +89,17 @@ INLINE V load_within(__global const real *x, int at, int size)
     return v.all;
 }
 
+/* The first `count` reals of v: there is no room for the others. */
+INLINE void store_first(__global real *to, V v, int count)
+{
+    union {
+        V all;
+        real lane[VECTOR];
+    } lanes = {v};
+    for (int i = 0; i < count; i++)
+        to[i] = lanes.lane[i];
+}
+
 /* VECTOR columns of `rows` rows of a copy, of which the first is row y of the plane. */
 INLINE void arrange_columns(const struct lk_planes *a, __global const real *x,
                             struct surroundings around, __global real *to, int y, int rows,

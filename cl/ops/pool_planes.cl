@@ -75,15 +75,10 @@ INLINE void pool_row(const struct lk_planes *a, __global const real *x,
 INLINE void put(const struct lk_planes *a, V v, __global real *y, int at)
 {
     const int count = a->out_vectors * VECTOR - at;
-    union {
-        real lane[VECTOR];
-        V all;
-    } last = {.all = v};
     if (count >= VECTOR)
         ROW_STORE(y + at, v);
     else
-        for (int i = 0; i < count; i++)
-            y[at + i] = last.lane[i];
+        store_first(y + at, v, count);
 }
 
 #ifdef POSITION

@@ -39,19 +39,16 @@ INLINE V finish_row(V sum, __global const real *more)
 /* The first `count` reals of a vector of y: there is no room for the others. */
 INLINE void finish_last(V sum, __global const real *more, __global real *y, int count)
 {
+#if ADDS
     union {
         V all;
         real lane[VECTOR];
-    } last;
-    last.all = (V)0;
-#if ADDS
+    } added = {(V)0};
     for (int i = 0; i < count; i++)
-        last.lane[i] = more[i];
-    sum += last.all;
+        added.lane[i] = more[i];
+    sum += added.all;
 #endif
-    last.all = activate(sum);
-    for (int i = 0; i < count; i++)
-        y[i] = last.lane[i];
+    store_first(y, activate(sum), count);
 }
 
 /* A row's WIDTH columns from real `at` of y on, as far as there is `room`. */
