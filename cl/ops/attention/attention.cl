@@ -36,8 +36,9 @@
  * -D: DIM, VALUES: numbers of a head in q and k, in v. ROWS queries or keys are computed at
  * once, with AT_ONCE others; a work-group computes SETS of ROWS, one after another with every
  * block that it walks. ROWS: 1, 2 or 4; on GPUs ROWS and SETS are 1. BLOCK: a multiple of 4,
- * and at least SETS ROWS. UNROLLED: numbers of a row that a loop takes at once. CAUSAL: query t
- * sees keys 0 .. t. LENGTHS: there are some. SELF: queries and keys are the same time steps.
+ * and backward at least SETS ROWS. UNROLLED: numbers of a row that a loop takes at once.
+ * CAUSAL: query t sees keys 0 .. t. LENGTHS: there are some. SELF: queries and keys are the
+ * same time steps.
  * SLICES, KEY_SLICES: the results of a head are computed in so many slices (attention_keys:
  * KEY_SLICES), each by a work-group of its own, which computes all scores too: a GPU's
  * registers hold no more sums. DROP: weights are dropped.
@@ -48,6 +49,7 @@
 #include "lib/real.cl"
 #include "lib/random.cl"
 #include "lib/steps.cl"
+#include "lib/hints.cl"
 #include "ops/args.h"
 #include "lib/drop.cl"
 #include "ops/attention/weigh.cl"
@@ -55,36 +57,61 @@
 
 #define SLICE (VALUES / SLICES)
 
-/* What a query has met so far. */
+/* What ROWS queries have met so far. */
 struct softmax {
-    V most, sum;
+    V most[ROWS], sum[ROWS];
 };
 
-/* Turns scores w[u ROWS] into e^(scale score - most), with the most of all keys so far; hidden
- * ones become 0. Returns what earlier sums shrink by. */
-INLINE V add_block(struct softmax *so_far, V *w, real scale, int from, int count, I keys,
-                   const int masked)
+/* Turns scores w[u][i] of ROWS queries into e^(scale score - most), with the most of all keys
+ * so far; those of hidden keys, from keys[i] on, become 0. shrink[i]: what earlier sums shrink
+ * by. The rows take turns, so that none waits for its own last maximum or sum. */
+INLINE void add_block(struct softmax *so_far, V *shrink, V *w, real scale, int from, int count,
+                      const I *keys, const int masked)
 {
-    V most = so_far->most;
+    V most[ROWS], sum[ROWS];
+    UNROLL for (int i = 0; i < ROWS; i++) most[i] = so_far->most[i];
     for (int u = 0; u < count; u++) {
-        V s = w[u * ROWS] * scale;
-        if (masked)
-            s = (I)(from + u) < keys ? s : LOWEST;
-        most = s > most ? s : most;
-        w[u * ROWS] = s;
+        UNROLL for (int i = 0; i < ROWS; i++)
+        {
+            V s = w[u * ROWS + i] * scale;
+            if (masked)
+                s = (I)(from + u) < keys[i] ? s : LOWEST;
+            most[i] = s > most[i] ? s : most[i];
+            w[u * ROWS + i] = s;
+        }
     }
-    const V shrink = power(so_far->most - most);
-    V sum = so_far->sum * shrink;
+    UNROLL for (int i = 0; i < ROWS; i++)
+    {
+        shrink[i] = power(so_far->most[i] - most[i]);
+        sum[i] = so_far->sum[i] * shrink[i];
+    }
     for (int u = 0; u < count; u++) {
-        V p = power(w[u * ROWS] - most);
-        if (masked)
-            p = (I)(from + u) < keys ? p : (V)(0);
-        sum += p;
-        w[u * ROWS] = p;
+        UNROLL for (int i = 0; i < ROWS; i++)
+        {
+            V p = power(w[u * ROWS + i] - most[i]);
+            if (masked)
+                p = (I)(from + u) < keys[i] ? p : (V)(0);
+            sum[i] += p;
+            w[u * ROWS + i] = p;
+        }
     }
-    so_far->most = most;
-    so_far->sum = sum;
-    return shrink;
+    UNROLL for (int i = 0; i < ROWS; i++)
+    {
+        so_far->most[i] = most[i];
+        so_far->sum[i] = sum[i];
+    }
+}
+
+/* add_block() of the queries from time step t on, of which the first sees fewest keys. */
+INLINE void weigh_set(struct softmax *so_far, V *shrink, V *w, real scale, int j, int count,
+                      int t, I length, struct span span)
+{
+    I keys[ROWS];
+    UNROLL for (int i = 0; i < ROWS; i++) keys[i] = keys_of(length, t + i);
+    if (j + count > (CAUSAL ? min(span.least, t + 1) : span.least))
+        add_block(so_far, shrink, w, scale, j, count, keys, 1);
+    else
+        add_block(so_far, shrink, w, scale, j, count, keys, 0);
 }
 
 BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows v,
@@ -96,41 +123,44 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
     const int here = at.from + a->before; /* the time step of the first query */
     const int end = CAUSAL ? min(span.most, here + SETS * ROWS) : span.most;
     V kept[KEPT(DIM)], sum[SETS * ROWS * SLICE], w[SETS * W_SET], shrink[SETS * ROWS];
-    struct softmax softmax[SETS * ROWS];
+    struct softmax softmax[SETS];
     const struct own x = own_rows(kept, DIM, q, at.from, a->queries - 1);
-    for (int i = 0; i < x.sets * ROWS; i++)
-        softmax[i] = (struct softmax){LOWEST, (V)(0)};
+    for (int i = 0; i < x.sets * ROWS; i++) {
+        softmax[i / ROWS].most[i % ROWS] = LOWEST;
+        softmax[i / ROWS].sum[i % ROWS] = (V)(0);
+    }
     for (int i = 0; i < x.sets * ROWS * SLICE; i++)
         sum[i] = (V)(0);
     for (int j = 0; j < end; j += BLOCK) {
         const int all = min(BLOCK, end - j);
         const struct block block = {
             k, j, all, length, j + all > span.least, NO_SKIPS, here + ROWS - j};
+        const struct block values = block_of(block, slice_of(v, at, SLICE));
         multiply(w, x, DIM, block);
-        for (int i = 0; i < x.sets * ROWS; i++) {
-            V *of = w + i / ROWS * W_SET + i % ROWS;
-            const I keys = keys_of(length, here + i);
-            const int count = end_of(block, i / ROWS);
-            if (j + count > (CAUSAL ? min(span.least, here + i + 1) : span.least))
-                shrink[i] = add_block(softmax + i, of, scale, j, count, keys, 1);
-            else
-                shrink[i] = add_block(softmax + i, of, scale, j, count, keys, 0);
-            drop_keys(of, at, min(at.from + i, a->queries - 1), j, count);
+        for (int set = 0; set < x.sets; set++) {
+            V *of = w + set * W_SET;
+            const int first = set * ROWS, count = end_of(block, set);
+            fetch_block(values, SLICE, set, x.sets);
+            if (count == 0)
+                continue;
+            weigh_set(softmax + set, shrink + first, of, scale, j, count, here + first, length,
+                      span);
+            for (int i = 0; i < ROWS; i++)
+                drop_keys(of + i, at, min(at.from + first + i, a->queries - 1), j, count);
         }
-        gather((struct sums){sum, 0}, w, shrink, SLICE, x.sets,
-               block_of(block, slice_of(v, at, SLICE)));
+        gather((struct sums){sum, 0}, w, shrink, SLICE, x.sets, values);
     }
     y += (size_t)at.tile * a->queries * a->heads * VALUES * PARTS;
     for (int i = 0; i < min(SETS * ROWS, a->queries - at.from); i++) {
         const int t = at.from + i;
-        const I counts = softmax[i].sum != (V)(0) && counts_query(length, t);
-        const V root = counts ? (V)(1) / softmax[i].sum : (V)(0);
+        const I counts = softmax[i / ROWS].sum[i % ROWS] != (V)(0) && counts_query(length, t);
+        const V root = counts ? (V)(1) / softmax[i / ROWS].sum[i % ROWS] : (V)(0);
         write_row(y + (((size_t)t * a->heads + at.head) * VALUES + at.slice * SLICE) * PARTS +
                       PART,
-                  sum + i * SLICE, SLICE, root * keep, counts);
+                  sums_of(sum, i, SLICE), SLICE, root * keep, counts);
         if (saved && at.slice == 0) {
             const size_t row = ((size_t)at.tile * a->heads + at.head) * a->queries + t;
-            saved[row * 2 * PARTS + PART] = softmax[i].most;
+            saved[row * 2 * PARTS + PART] = softmax[i / ROWS].most[i % ROWS];
             saved[(row * 2 + 1) * PARTS + PART] = root;
         }
     }

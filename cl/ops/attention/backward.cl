@@ -5,6 +5,7 @@
 #include "lib/real.cl"
 #include "lib/random.cl"
 #include "lib/steps.cl"
+#include "lib/hints.cl"
 #include "ops/args.h"
 #include "lib/drop.cl"
 #include "ops/attention/weigh.cl"
@@ -94,8 +95,8 @@ BODY void query_rows(struct ids at, struct head h, struct rows y, __global S *dq
         if (at.slice == 0)
             h.dots[(at.from + i) * PARTS] = dot[i];
         if (dq)
-            write_row(dq + (size_t)(at.from + i) * a->q_row * PARTS, dx + i * SLICE, SLICE,
-                      (V)(scale), counts);
+            write_row(dq + (size_t)(at.from + i) * a->q_row * PARTS, sums_of(dx, i, SLICE),
+                      SLICE, (V)(scale), counts);
     }
 }
 
@@ -206,11 +207,11 @@ BODY void key_rows(struct ids at, struct head h, struct results to, real scale,
     for (int i = 0; i < rows; i++) {
         const I counts = (I)(at.from + i) < h.length;
         if (to.dk)
-            write_row(to.dk + (size_t)(at.from + i) * a->k_row * PARTS, dx + i * KEY_SLICE,
-                      KEY_SLICE, (V)(scale), counts);
+            write_row(to.dk + (size_t)(at.from + i) * a->k_row * PARTS,
+                      sums_of(dx, i, KEY_SLICE), KEY_SLICE, (V)(scale), counts);
         if (to.dv)
-            write_row(to.dv + (size_t)(at.from + i) * a->v_row * PARTS, dg + i * VALUE_SLICE,
-                      VALUE_SLICE, (V)(h.keep), counts);
+            write_row(to.dv + (size_t)(at.from + i) * a->v_row * PARTS,
+                      sums_of(dg, i, VALUE_SLICE), VALUE_SLICE, (V)(h.keep), counts);
     }
 }
 

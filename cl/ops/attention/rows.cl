@@ -1,5 +1,5 @@
 /* Products of rows that a work-group keeps in caches with rows that are walked. The -D names
- * are those of attention.cl. Needs ops/attention/weigh.cl. */
+ * are those of attention.cl. Needs lib/hints.cl, ops/attention/weigh.cl. */
 
 INLINE struct ids ids_here(const int slices, struct lk_drop drop)
 {
@@ -80,7 +80,7 @@ struct block {
     int masked, skips, sees;
 };
 
-#define NO_SKIPS (-BLOCK)
+#define NO_SKIPS (-SETS * ROWS - BLOCK)
 #define SEES_ALL BLOCK
 #define HAS_BOUNDS (CAUSAL && KEEPS_ROWS)
 
@@ -130,15 +130,14 @@ INLINE void multiply_some(V *w, struct own own, int set, const int n, struct blo
     }
 }
 
-/* All sets with a block: two sets by two, which stay in the first-level cache unless heads are
- * very wide. */
+/* All sets with a block. AT_ONCE of its rows meet all sets, so that they stay in the
+ * first-level cache, and own rows are read in the order in which they lie. */
 INLINE void multiply(V *w, struct own own, const int n, struct block block)
 {
-    for (int first = 0; first < own.sets; first += 2)
-        for (int u = 0; u < block.count; u += AT_ONCE)
-            for (int set = first; set < min(first + 2, own.sets); set++)
-                if (u < end_of(block, set) && u + AT_ONCE > begin_of(block, set))
-                    multiply_some(w + set * W_SET, own, set, n, block, u);
+    for (int u = 0; u < block.count; u += AT_ONCE)
+        for (int set = 0; set < own.sets; set++)
+            if (u < end_of(block, set) && u + AT_ONCE > begin_of(block, set))
+                multiply_some(w + set * W_SET, own, set, n, block, u);
 }
 
 /* A CPU packs some numbers of a block, [PACKED][BLOCK]: they are walked once a set, in the
@@ -181,25 +180,25 @@ INLINE void gather_some(V s[ROWS][AT_ONCE], const V *w, const V *pack, struct bl
     }
 }
 
-/* Sums of rows of n numbers: of a work-item, or else in memory. */
+/* Sums of rows of n numbers: of a work-item, [sets][n][ROWS], or else in memory, [rows][n]. */
 struct sums {
     V *own;
     __global V *far;
 };
 
 /* Of one set: sum[i] = sum[i] shrink[i] + sum_u w[u][i] row[u], for `wide` numbers from d on.
- * shrink: or null. */
+ * shrink: of the set, or null. */
 INLINE void gather_set(struct sums sums, int set, const V *w, const V *shrink, const int n,
                        const V *pack, struct block block, int d, const int wide)
 {
-    const int first = set * ROWS * n;
     V s[ROWS][AT_ONCE];
+    V *own = sums.own + (set * n + d) * ROWS;
+    __global V *far = sums.far + (set * ROWS * n + d) * PARTS;
     UNROLL for (int i = 0; i < ROWS; i++)
     {
         UNROLL for (int b = 0; b < wide; b++)
         {
-            const int at = first + i * n + d + b;
-            s[i][b] = sums.own ? sums.own[at] : sums.far[at * PARTS];
+            s[i][b] = sums.own ? own[b * ROWS + i] : far[(i * n + b) * PARTS];
             s[i][b] = shrink ? s[i][b] * shrink[i] : s[i][b];
         }
     }
@@ -208,16 +207,15 @@ INLINE void gather_set(struct sums sums, int set, const V *w, const V *shrink, c
     {
         UNROLL for (int b = 0; b < wide; b++)
         {
-            const int at = first + i * n + d + b;
             if (sums.own)
-                sums.own[at] = s[i][b];
+                own[b * ROWS + i] = s[i][b];
             else
-                sums.far[at * PARTS] = s[i][b];
+                far[(i * n + b) * PARTS] = s[i][b];
         }
     }
 }
 
-/* The same for all numbers of `sets` sets. */
+/* The same for all numbers of `sets` sets, but those that meet no row of the block. */
 INLINE void gather(struct sums sums, const V *w, const V *shrink, const int n, int sets,
                    struct block block)
 {
@@ -226,6 +224,8 @@ INLINE void gather(struct sums sums, const V *w, const V *shrink, const int n, i
         const int to = min(from + PACKED, n);
         pack_block(pack, block, from, to - from);
         for (int set = 0; set < sets; set++) {
+            if (begin_of(block, set) >= end_of(block, set))
+                continue;
             const V *of = w + set * W_SET, *more = shrink ? shrink + set * ROWS : shrink;
             int d = from;
             for (; d + AT_ONCE <= to; d += AT_ONCE)
@@ -238,9 +238,23 @@ INLINE void gather(struct sums sums, const V *w, const V *shrink, const int n, i
     }
 }
 
-/* Writes x times `factor` where the lane counts, otherwise 0. */
+/* Brings part `part` of `parts` of a block's rows of n numbers into a CPU's caches. */
+INLINE void fetch_block(struct block block, const int n, int part, int parts)
+{
+    const int each = (block.count * n + parts - 1) / parts;
+    for (int k = part * each; KEEPS_ROWS && k < min((part + 1) * each, block.count * n); k++)
+        PREFETCH(block.rows.first + (block.from + k / n) * block.rows.apart + k % n * PARTS);
+}
+
+/* Row i of a work-item's sums of n numbers, a number every ROWS. */
+INLINE const V *sums_of(const V *sums, int i, const int n)
+{
+    return sums + i / ROWS * ROWS * n + i % ROWS;
+}
+
+/* Writes such a row times `factor` where the lane counts, otherwise 0. */
 INLINE void write_row(__global S *to, const V *x, const int n, V factor, I counts)
 {
     for (int d = 0; d < n; d++)
-        STORE(to + d * PARTS, counts ? x[d] * factor : (V)(0));
+        STORE(to + d * PARTS, counts ? x[d * ROWS] * factor : (V)(0));
 }

@@ -8,9 +8,10 @@
 
 enum { BLOCK = 32, BLOCK_ON_GPU = 4 };
 
-/* How many rows are computed at once, how many sets of them a work-group computes. */
+/* How many rows are computed at once, how many sets of them a work-group computes, forward and
+ * backward. */
 struct rows {
-    int rows, sets;
+    int rows, sets, sets_back;
     int64_t slices, key_slices; /* work-groups that divide their results */
 };
 
@@ -23,23 +24,25 @@ static int rows_of(const struct lk_op_setup *setup, const struct lk_attention_fo
     return f->dim + f->values <= 256 ? 4 : 2;
 }
 
-/* Sets of such rows that a work-group computes with every block that it walks: as many as a
- * CPU's second-level cache holds with their sums and what is walked, since a block is fetched
- * the seldomer the more there are; but every core shall have two work-groups. Changes no bit.
- * NUMBERS: of own rows, a vector each; a work-item of backward has up to 3.5 times as many on
- * its stack, 900 KB of vectors of 16 floats. */
-static int sets_of(const struct lk_op_setup *setup, const struct lk_attention_form *f, int rows)
+/* Sets of such rows of `steps` that a work-group computes with every block that it walks: as
+ * many as there are vectors for, and at most `most` rows. A block comes from the third-level
+ * cache or from memory the seldomer the more there are; but every core shall have two
+ * work-groups, and all work-groups about as many. Changes no bit. */
+static int sets_of(const struct lk_op_setup *setup, const struct lk_attention_form *f, int rows,
+                   int64_t steps, int64_t vectors, int64_t most)
 {
-    enum { NUMBERS = 4096 };
     const struct lk_attention_options *o = setup->options;
-    const int64_t heads = setup->tiling.tiles * o->heads, steps = lk_least(f->queries, f->keys);
+    const int64_t heads = setup->tiling.tiles * o->heads;
     const int64_t wanted = 2 * lk_device_info(setup->device)->compute_units;
+    const int64_t of_set = (f->dim + f->values + BLOCK) * rows;
     if (setup->tiling.vector == 1 || f->queries == 1)
         return 1;
-    int64_t sets = lk_least(NUMBERS / ((f->dim + f->values) * rows), BLOCK / rows);
+    int64_t sets = lk_least(vectors / of_set, most / rows);
     while (sets > 1 && heads * lk_divide_up(steps, rows * sets) < wanted)
         sets--;
-    return sets < 1 ? 1 : (int)sets;
+    if (sets < 1)
+        return 1;
+    return (int)lk_divide_up(steps, rows * lk_divide_up(steps, rows * sets));
 }
 
 /* How many work-groups divide the results of a row, so that `most` sums are left to a
@@ -80,7 +83,7 @@ static bool takes_heads(const struct lk_op_setup *setup, const struct lk_attenti
 
 /* -D: of the kernels that walk blocks of so many keys or queries. */
 static void print_options(const struct lk_op_setup *setup, const struct lk_attention_form *f,
-                          const struct rows *r, char text[static 256])
+                          const struct rows *r, int sets, char text[static 256])
 {
     const struct lk_attention_options *o = setup->options;
     const bool is_gpu = setup->tiling.vector == 1;
@@ -89,7 +92,7 @@ static void print_options(const struct lk_op_setup *setup, const struct lk_atten
         "-DDIM=%lld -DVALUES=%lld -DROWS=%d -DSETS=%d -DAT_ONCE=%d -DBLOCK=%d -DUNROLLED=%d "
         "-DCAUSAL=%d -DLENGTHS=%d -DSELF=%d -DSLICES=%lld "
         "-DKEY_SLICES=%lld -DDROP=%d",
-        (long long)f->dim, (long long)f->values, r->rows, r->sets, at_once(setup, r->rows),
+        (long long)f->dim, (long long)f->values, r->rows, sets, at_once(setup, r->rows),
         is_gpu ? BLOCK_ON_GPU : BLOCK, is_gpu ? 2 : 1, o->causal,
         f->has_lengths && setup->shapes.window == 0, f->tensors == 1, (long long)r->slices,
         (long long)r->key_slices, lk_attention_drops(setup));
@@ -109,32 +112,43 @@ static enum lk_status announce(const struct lk_op_setup *setup, const char *name
                         text, &k->kernel);
 }
 
-/* A block's scores are in a CPU's first-level cache, or in a GPU's registers. */
+/* Vectors that a work-item may have on its stack beside those of ROWS rows: forward 1.3 MB of
+ * 16 floats each, which is more than most second-level caches hold, but what is read in order
+ * comes in time from beyond them; backward has up to 3.5 times as many as are counted, and a
+ * block's weights turned, for which its rows may be no more than a block's. */
+enum { FORWARD_VECTORS = 20480, BACKWARD_VECTORS = 5120 };
+
+/* A block's scores are in a CPU's caches, or in a GPU's registers. */
 enum lk_status lk_attention_rows(const struct lk_op_setup *setup,
                                  const struct lk_attention_form *f,
                                  struct lk_attention_kernels *kernels)
 {
     const int rows = rows_of(setup, f);
-    const struct rows r = {rows, sets_of(setup, f, rows), slices_of(setup, f, 32),
-                           slices_of(setup, f, 16)};
+    const int64_t both = lk_least(f->queries, f->keys);
+    const struct rows r = {
+        rows, sets_of(setup, f, rows, f->queries, FORWARD_VECTORS, f->queries + rows - 1),
+        sets_of(setup, f, rows, both, BACKWARD_VECTORS, BLOCK), slices_of(setup, f, 32),
+        slices_of(setup, f, 16)};
     const int items = lk_op_items(setup);
     const struct lk_attention_split split = {rows * r.sets, r.slices, items},
-                                    of_keys = {rows * r.sets, r.key_slices, items},
+                                    of_queries = {rows * r.sets_back, r.slices, items},
+                                    of_keys = {rows * r.sets_back, r.key_slices, items},
                                     of_heads = {1, 1, items};
     const bool *wants = setup->wants_dx;
     char text[256];
-    print_options(setup, f, &r, text);
+    print_options(setup, f, &r, r.sets, text);
     LK_TRY(announce(setup, "attention_forward", text, split, &kernels->forward));
     if (setup->shapes.window > 0)
         LK_TRY(lk_op_kernel(setup, "ops/attention/attention", "attention_keep", text,
                             &kernels->keep));
     if (!setup->training || !(wants[0] || wants[f->k_input] || wants[f->v_input]))
         return LK_OK;
+    print_options(setup, f, &r, r.sets_back, text);
     if (takes_heads(setup, f)) {
         kernels->sums = lk_divide_up(f->queries, rows) * rows * f->dim;
         return announce(setup, "attention_all", text, of_heads, &kernels->all);
     }
-    LK_TRY(announce(setup, "attention_queries", text, split, &kernels->queries));
+    LK_TRY(announce(setup, "attention_queries", text, of_queries, &kernels->queries));
     if (wants[f->k_input] || wants[f->v_input])
         LK_TRY(announce(setup, "attention_keys", text, of_keys, &kernels->keys));
     return LK_OK;

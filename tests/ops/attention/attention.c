@@ -193,6 +193,11 @@ static const struct op_case cases[] = {
          .only = OP_CPU),
     CASE("", 1, .x = {S(130, 192)}, .samples = 5, .only = OP_CPU),
     CASE("", 1, .x = {S(40, 1536)}, .samples = 3, .only = OP_CPU),
+    /* more rows in a work-group's sets than a block of keys has, in one group and in several */
+    CASE("heads=3 causal=true dropout=0.1", 2, .x = {S(150, 18), LENGTH}, .classes = {0, 151},
+         .samples = 37, .only = OP_CPU),
+    CASE("heads=2", 3, .x = {S(150, 384), S(40, 384), S(40, 64)}, .samples = 20,
+         .only = OP_CPU),
     /* fewer rows at once */
     CASE("", 1, .x = {S(6, 600)}, .samples = 5, .only = OP_CPU | OP_GPU),
     CASE("heads=2", 2, .x = {S(5, 24), LENGTH}, .classes = {0, 6}, .samples = 20,
