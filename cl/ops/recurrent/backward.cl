@@ -139,8 +139,9 @@ INLINE void end(const struct backward *b, __global S *dfirst)
 }
 
 #if SPLIT == 1 /* GPUs take each step in a launch */
-BODY void walk_backward(struct backward b, __global S *dfirst)
+BODY void walk_backward(struct backward all, __global S *dfirst)
 {
+    const struct backward b = all; /* or each store would make LLVM read its fields anew */
     const struct walk *w = &b.w;
     const int last = last_step(w);
     begin(&b);

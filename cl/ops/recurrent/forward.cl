@@ -171,8 +171,9 @@ INLINE void skip(const struct forward *f, int t)
 }
 
 #if SPLIT == 1 /* GPUs take each step in a launch */
-BODY void walk_forward(struct forward f, __global const S *first)
+BODY void walk_forward(struct forward all, __global const S *first)
 {
+    const struct forward f = all; /* or each store would make LLVM read its fields anew */
     const struct walk *w = &f.w;
     const int last = last_step(w);
     int from = 0;
