@@ -75,7 +75,8 @@ INLINE void sum_rows(const struct forward *f, int t, int from, int block, int be
 #else
     MULTIPLY_FETCHING(fetches, fetches + EACH, fetch(f, t, first + UNITS, part),
                       f->packed + (size_t)block * units * FIRST_ROWS + begin, FIRST_ROWS,
-                      slot(&f->w, MULTIPLIED(from)), units, AT_ONCE, s);
+                      slot(&f->w, MULTIPLIED(from)), SLOT_BETWEEN, SLOT_STEP, units, AT_ONCE,
+                      s);
 #endif
 }
 

@@ -45,11 +45,27 @@ INLINE V undropped(const struct walk *w, V d, int u, int j)
     return DROP ? d * slot(w, FACTORS)[in_slot(u, j)] : d;
 }
 
+/* What the products that make dh sum, the gates' gradients. On CPUs that is dz where it holds
+ * the same reals, so that they are stored once; otherwise they have slots of their own. */
+#if VECTOR > 1 && (KIND == LSTM || KIND == RNN) && !(defined(STORED_BYTES) && STORED_BYTES == 2)
+#define SUMS_DZ 1
+#define SUMMED(b, t) ((b)->dz + at_step(&(b)->w, 0, t, GATES, 0))
+#define SUMMED_BETWEEN(b, t)                                                                   \
+    (at_step(&(b)->w, COLUMNS - 1, t, GATES, 0) - at_step(&(b)->w, 0, t, GATES, 0))
+#define SUMMED_STEP PARTS
+#else
+#define SUMS_DZ 0
+#define SUMMED(b, t) slot(&(b)->w, (b)->d_slot)
+#define SUMMED_BETWEEN(b, t) SLOT_BETWEEN
+#define SUMMED_STEP SLOT_STEP
+#endif
+
 /* `own`: of the sum with h, `given`: of the sum with x. */
 INLINE void give(const struct backward *b, int t, int gate, int u, int j, V own, V given)
 {
     const struct walk *w = &b->w;
-    slot(w, b->d_slot + gate)[in_slot(u, j)] = WHERE_VALID(w, j, t, own, (V)0);
+    if (!SUMS_DZ)
+        slot(w, b->d_slot + gate)[in_slot(u, j)] = WHERE_VALID(w, j, t, own, (V)0);
     STORE(b->dz + at_step(w, j, t, GATES, gate) + u * PARTS, WHERE_VALID(w, j, t, given, (V)0));
 }
 

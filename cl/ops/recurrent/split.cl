@@ -39,7 +39,7 @@ INLINE void multiply_ahead(__global const real *packed, const int apart, __globa
         UNROLL for (int a = 0; a < AHEAD; a++) UNROLL for (int i = 0; i < rows; i++) s[i][0] =
             FMA(values[a][i], column[a], s[i][0]);
     }
-    multiply(packed + k * apart, apart, h + k * PARTS, n - k, rows, s);
+    multiply(packed + k * apart, apart, h + k * PARTS, PARTS, PARTS, n - k, rows, s);
 }
 
 /* s += A h, of which each warp sums a part of h's values; the parts are added in ascending

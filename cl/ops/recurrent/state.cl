@@ -10,10 +10,11 @@
  *          gradient is made; behind them [tiles][steps][KEPT][units][LANES]. Where h is dropped
  *          it is what is left of h; a GRU keeps the whole h as its last row
  * -D: KIND: LSTM, GRU_AFTER, GRU_BEFORE (the reset gate), RNN; RELU: activation: 0 tanh, 1
- * relu; BIAS: there is a recurrent bias; LENGTHS: samples have lengths; COLUMNS; UNITS: of a
- * block; AT_ONCE: of a block's rows, those whose sums are in registers at a time, a divisor;
- * DROP: h is dropped where it is multiplied; SPLIT: warps of PARTS work-items that a work-group
- * of begin, gates, step and end has on a GPU, which divide its sums and its units among them.
+ * relu; BIAS: there is a recurrent bias; LENGTHS: samples have lengths; COLUMNS: 1 or 2; UNITS:
+ * of a block; AT_ONCE: of a block's rows, those whose sums are in registers at a time, a
+ * divisor; DROP: h is dropped where it is multiplied; SPLIT: warps of PARTS work-items that a
+ * work-group of begin, gates, step and end has on a GPU, which divide its sums and its units
+ * among them.
  */
 #include "lib/hints.cl"
 #include "lib/tanh.cl"
@@ -175,14 +176,16 @@ INLINE int last_step(const struct walk *w)
     return last;
 }
 
-/* s += A h over n values of h, from one tile row to the next; of A `rows` neighbours belong to
- * one value of h, and those `apart` behind to the next. */
-INLINE void multiply(__global const real *packed, const int apart, __global const V *h, int n,
-                     const int rows, V s[][COLUMNS])
+/* s += A h over n values of h, which are `step` V from one to the next and `between` from one
+ * tile's to the next tile's; of A `rows` neighbours belong to one value of h, and those `apart`
+ * behind to the next. */
+INLINE void multiply(__global const real *packed, const int apart, __global const V *h,
+                     const size_t between, const int step, int n, const int rows,
+                     V s[][COLUMNS])
 {
-    for (int k = 0; k < n; k++, packed += apart, h += COLUMNS * PARTS) {
+    for (int k = 0; k < n; k++, packed += apart, h += step) {
         V column[COLUMNS];
-        UNROLL for (int j = 0; j < COLUMNS; j++) column[j] = h[j * PARTS];
+        UNROLL for (int j = 0; j < COLUMNS; j++) column[j] = h[j * between];
         UNROLL for (int i = 0; i < rows; i++)
         {
             const V value = (V)(packed[i]);
@@ -190,6 +193,10 @@ INLINE void multiply(__global const real *packed, const int apart, __global cons
         }
     }
 }
+
+/* As slots of the state have values of h: `between` and `step`. */
+#define SLOT_BETWEEN PARTS
+#define SLOT_STEP (COLUMNS * PARTS)
 
 /* multiply() by all warps of a work-group, which hand their sums over in `exchange`; the end of
  * the group's blocks, of which a GPU's group has one: PoCL makes no loops round barriers. */
@@ -200,7 +207,8 @@ INLINE void multiply(__global const real *packed, const int apart, __global cons
 #define LOCAL_EXCHANGE __local V exchange[EXCHANGE];
 #define END_OF(begin, each, w) ((begin) + 1)
 #else
-#define MULTIPLY(packed, apart, h, n, rows, s, exchange) multiply(packed, apart, h, n, rows, s)
+#define MULTIPLY(packed, apart, h, n, rows, s, exchange)                                       \
+    multiply(packed, apart, h, SLOT_BETWEEN, SLOT_STEP, n, rows, s)
 #define LOCAL_EXCHANGE __local V *exchange = 0;
 #define END_OF(begin, each, w) min((begin) + (each), BLOCKS(w))
 #endif
@@ -212,11 +220,11 @@ INLINE void multiply(__global const real *packed, const int apart, __global cons
 
 /* multiply() in as many parts as there are rows to be fetched, on a CPU: `fetch` brings row
  * `part`, from `begin` to before `end`, and the products hide that. */
-#define MULTIPLY_FETCHING(begin, end, fetch, packed, apart, h, n, rows, s)                     \
+#define MULTIPLY_FETCHING(begin, end, fetch, packed, apart, h, between, step, n, rows, s)      \
     for (int part = (begin), parts = VECTOR > 1 ? (end) : part + 1; part < parts; part++) {    \
         const int from_k = (n) * (part - (begin)) / (parts - (begin)),                         \
                   end_k = (n) * (part - (begin) + 1) / (parts - (begin));                      \
         fetch;                                                                                 \
-        multiply((packed) + (size_t)from_k * (apart), apart, (h) + in_slot(from_k, 0),         \
-                 end_k - from_k, rows, s);                                                     \
+        multiply((packed) + (size_t)from_k * (apart), apart, (h) + (size_t)from_k * (step),    \
+                 between, step, end_k - from_k, rows, s);                                      \
     }
