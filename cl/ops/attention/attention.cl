@@ -140,7 +140,8 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
         for (int set = 0; set < x.sets; set++) {
             V *of = w + set * W_SET;
             const int first = set * ROWS, count = end_of(block, set);
-            fetch_block(values, SLICE, set, x.sets);
+            if (SETS > 1)
+                fetch_block(values, SLICE, set, x.sets);
             if (count == 0)
                 continue;
             weigh_set(softmax + set, shrink + first, of, scale, j, count, here + first, length,

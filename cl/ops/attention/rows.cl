@@ -80,6 +80,7 @@ struct block {
     int masked, skips, sees;
 };
 
+/* So low that no set skips rows, of up to SETS or BLOCK / ROWS sets. */
 #define NO_SKIPS (-SETS * ROWS - BLOCK)
 #define SEES_ALL BLOCK
 #define HAS_BOUNDS (CAUSAL && KEEPS_ROWS)

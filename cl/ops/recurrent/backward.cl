@@ -10,9 +10,9 @@
  * dz: stored [tiles][steps][GATES][units][LANES], at the beginning of the workspace; behind a
  * sample's length 0. Each sum begins with what h hands on by itself; then gates' gradients are
  * added in ascending order, on GPUs in SPLIT parts. Slots of the state: 0: dh; 1: dc; 2: what h
- * hands on by itself; from 3 on the gates' gradients where dz does not hold what is summed
- * (gates.cl), in launches of every other step from 8 on: the launch that makes dh of a step
- * makes of it the gates' gradients of the next one.
+ * hands on by itself; from 3 on the gates' gradients, where they are not read in dz (gates.cl).
+ * In launches those of every other step are from 8 on: the launch that makes dh of a step makes
+ * of it the gates' gradients of the next one.
  * Group ids: pack: 0: block; backward, begin, end: 0: group; gates, reset,
  * step: 0: `each` blocks, 1: group.
  */

@@ -45,8 +45,8 @@ INLINE V undropped(const struct walk *w, V d, int u, int j)
     return DROP ? d * slot(w, FACTORS)[in_slot(u, j)] : d;
 }
 
-/* What the products that make dh sum, the gates' gradients. On CPUs that is dz where it holds
- * the same reals, so that they are stored once; otherwise they have slots of their own. */
+/* The gates' gradients, which the products that make dh add up. On CPUs they are read in dz,
+ * where that holds the same reals; otherwise they have slots of their own. */
 #if VECTOR > 1 && (KIND == LSTM || KIND == RNN) && !(defined(STORED_BYTES) && STORED_BYTES == 2)
 #define SUMS_DZ 1
 #define SUMMED(b, t) ((b)->dz + at_step(&(b)->w, 0, t, GATES, 0))

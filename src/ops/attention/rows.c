@@ -24,21 +24,34 @@ static int rows_of(const struct lk_op_setup *setup, const struct lk_attention_fo
     return f->dim + f->values <= 256 ? 4 : 2;
 }
 
+/* Vectors of 64 bytes that a work-item may have on its stack. Forward they are 1.3 MB, more
+ * than most second-level caches hold, but what is read in order comes in time from beyond them.
+ * Backward has twice as many as are counted, and a block's weights turned. */
+enum { VECTOR_BYTES = 64, FORWARD_VECTORS = 20480, BACKWARD_VECTORS = 5120 };
+
 /* Sets of such rows of `steps` that a work-group computes with every block that it walks: as
- * many as there are vectors for, and at most `most` rows. A block comes from the third-level
- * cache or from memory the seldomer the more there are; but every core shall have two
- * work-groups, and all work-groups about as many. Changes no bit. */
+ * many as there are `vectors` for, and at most `most` rows. A block comes from the third-level
+ * cache or from memory the seldomer the more there are. But every core shall have two
+ * work-groups, and more where they have more rows than a block: eight, or sixteen where the
+ * last ones of a head see more keys than the first. All have about as many rows. Changes no
+ * bit. */
 static int sets_of(const struct lk_op_setup *setup, const struct lk_attention_form *f, int rows,
                    int64_t steps, int64_t vectors, int64_t most)
 {
     const struct lk_attention_options *o = setup->options;
     const int64_t heads = setup->tiling.tiles * o->heads;
-    const int64_t wanted = 2 * lk_device_info(setup->device)->compute_units;
+    const int64_t cores = lk_device_info(setup->device)->compute_units;
+    const int64_t bytes = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
     const int64_t of_set = (f->dim + f->values + BLOCK) * rows;
     if (setup->tiling.vector == 1 || f->queries == 1)
         return 1;
+    if (bytes > VECTOR_BYTES)
+        vectors = vectors * VECTOR_BYTES / bytes;
     int64_t sets = lk_least(vectors / of_set, most / rows);
-    while (sets > 1 && heads * lk_divide_up(steps, rows * sets) < wanted)
+    while (sets > 1 &&
+           heads * lk_divide_up(steps, rows * sets) < cores * (rows * sets <= BLOCK ? 2
+                                                               : o->causal          ? 16
+                                                                                    : 8))
         sets--;
     if (sets < 1)
         return 1;
@@ -111,12 +124,6 @@ static enum lk_status announce(const struct lk_op_setup *setup, const char *name
                         is_forward ? "ops/attention/attention" : "ops/attention/backward", name,
                         text, &k->kernel);
 }
-
-/* Vectors that a work-item may have on its stack beside those of ROWS rows: forward 1.3 MB of
- * 16 floats each, which is more than most second-level caches hold, but what is read in order
- * comes in time from beyond them; backward has up to 3.5 times as many as are counted, and a
- * block's weights turned, for which its rows may be no more than a block's. */
-enum { FORWARD_VECTORS = 20480, BACKWARD_VECTORS = 5120 };
 
 /* A block's scores are in a CPU's caches, or in a GPU's registers. */
 enum lk_status lk_attention_rows(const struct lk_op_setup *setup,
