@@ -57,9 +57,9 @@
 
 #define SLICE (VALUES / SLICES)
 
-/* What ROWS queries have met so far. */
+/* What a query has met so far. */
 struct softmax {
-    V most[ROWS], sum[ROWS];
+    V most, sum;
 };
 
 /* Turns scores w[u][i] of ROWS queries into e^(scale score - most), with the most of all keys
@@ -69,7 +69,7 @@ INLINE void add_block(struct softmax *so_far, V *shrink, V *w, real scale, int f
                       const I *keys, const int masked)
 {
     V most[ROWS], sum[ROWS];
-    UNROLL for (int i = 0; i < ROWS; i++) most[i] = so_far->most[i];
+    UNROLL for (int i = 0; i < ROWS; i++) most[i] = so_far[i].most;
     for (int u = 0; u < count; u++) {
         UNROLL for (int i = 0; i < ROWS; i++)
         {
@@ -82,8 +82,8 @@ INLINE void add_block(struct softmax *so_far, V *shrink, V *w, real scale, int f
     }
     UNROLL for (int i = 0; i < ROWS; i++)
     {
-        shrink[i] = power(so_far->most[i] - most[i]);
-        sum[i] = so_far->sum[i] * shrink[i];
+        shrink[i] = power(so_far[i].most - most[i]);
+        sum[i] = so_far[i].sum * shrink[i];
     }
     for (int u = 0; u < count; u++) {
         UNROLL for (int i = 0; i < ROWS; i++)
@@ -95,11 +95,7 @@ INLINE void add_block(struct softmax *so_far, V *shrink, V *w, real scale, int f
             w[u * ROWS + i] = p;
         }
     }
-    UNROLL for (int i = 0; i < ROWS; i++)
-    {
-        so_far->most[i] = most[i];
-        so_far->sum[i] = sum[i];
-    }
+    UNROLL for (int i = 0; i < ROWS; i++) so_far[i] = (struct softmax){most[i], sum[i]};
 }
 
 /* add_block() of the queries from time step t on, of which the first sees fewest keys. */
@@ -123,12 +119,10 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
     const int here = at.from + a->before; /* the time step of the first query */
     const int end = CAUSAL ? min(span.most, here + SETS * ROWS) : span.most;
     V kept[KEPT(DIM)], sum[SETS * ROWS * SLICE], w[SETS * W_SET], shrink[SETS * ROWS];
-    struct softmax softmax[SETS];
+    struct softmax softmax[SETS * ROWS];
     const struct own x = own_rows(kept, DIM, q, at.from, a->queries - 1);
-    for (int i = 0; i < x.sets * ROWS; i++) {
-        softmax[i / ROWS].most[i % ROWS] = LOWEST;
-        softmax[i / ROWS].sum[i % ROWS] = (V)(0);
-    }
+    for (int i = 0; i < x.sets * ROWS; i++)
+        softmax[i] = (struct softmax){LOWEST, (V)(0)};
     for (int i = 0; i < x.sets * ROWS * SLICE; i++)
         sum[i] = (V)(0);
     for (int j = 0; j < end; j += BLOCK) {
@@ -144,8 +138,8 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
                 fetch_block(values, SLICE, set, x.sets);
             if (count == 0)
                 continue;
-            weigh_set(softmax + set, shrink + first, of, scale, j, count, here + first, length,
-                      span);
+            weigh_set(softmax + first, shrink + first, of, scale, j, count, here + first,
+                      length, span);
             for (int i = 0; i < ROWS; i++)
                 drop_keys(of + i, at, min(at.from + first + i, a->queries - 1), j, count);
         }
@@ -154,14 +148,14 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
     y += (size_t)at.tile * a->queries * a->heads * VALUES * PARTS;
     for (int i = 0; i < min(SETS * ROWS, a->queries - at.from); i++) {
         const int t = at.from + i;
-        const I counts = softmax[i / ROWS].sum[i % ROWS] != (V)(0) && counts_query(length, t);
-        const V root = counts ? (V)(1) / softmax[i / ROWS].sum[i % ROWS] : (V)(0);
+        const I counts = softmax[i].sum != (V)(0) && counts_query(length, t);
+        const V root = counts ? (V)(1) / softmax[i].sum : (V)(0);
         write_row(y + (((size_t)t * a->heads + at.head) * VALUES + at.slice * SLICE) * PARTS +
                       PART,
                   sums_of(sum, i, SLICE), SLICE, root * keep, counts);
         if (saved && at.slice == 0) {
             const size_t row = ((size_t)at.tile * a->heads + at.head) * a->queries + t;
-            saved[row * 2 * PARTS + PART] = softmax[i / ROWS].most[i % ROWS];
+            saved[row * 2 * PARTS + PART] = softmax[i].most;
             saved[(row * 2 + 1) * PARTS + PART] = root;
         }
     }

@@ -29,29 +29,34 @@ static int rows_of(const struct lk_op_setup *setup, const struct lk_attention_fo
  * Backward has twice as many as are counted, and a block's weights turned. */
 enum { VECTOR_BYTES = 64, FORWARD_VECTORS = 20480, BACKWARD_VECTORS = 5120 };
 
+/* Work-groups of so many rows that shall keep the cores busy: two for each, and more where they
+ * have more rows than a block, since then the last ones end later. Causal ones of a head, which
+ * see ever more keys, differ in what they take. */
+static int64_t groups_wanted(const struct lk_op_setup *setup, int64_t rows)
+{
+    const struct lk_attention_options *o = setup->options;
+    const int64_t many = o->causal ? 16 : 8;
+    return lk_device_info(setup->device)->compute_units * (rows <= BLOCK ? 2 : many);
+}
+
 /* Sets of such rows of `steps` that a work-group computes with every block that it walks: as
  * many as there are `vectors` for, and at most `most` rows. A block comes from the third-level
- * cache or from memory the seldomer the more there are. But every core shall have two
- * work-groups, and more where they have more rows than a block: eight, or sixteen where the
- * last ones of a head see more keys than the first. All have about as many rows. Changes no
- * bit. */
+ * cache or from memory the seldomer the more there are; but there shall be work-groups for all
+ * cores, each with about as many rows. Changes no bit. */
 static int sets_of(const struct lk_op_setup *setup, const struct lk_attention_form *f, int rows,
                    int64_t steps, int64_t vectors, int64_t most)
 {
     const struct lk_attention_options *o = setup->options;
     const int64_t heads = setup->tiling.tiles * o->heads;
-    const int64_t cores = lk_device_info(setup->device)->compute_units;
     const int64_t bytes = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
     const int64_t of_set = (f->dim + f->values + BLOCK) * rows;
     if (setup->tiling.vector == 1 || f->queries == 1)
         return 1;
     if (bytes > VECTOR_BYTES)
         vectors = vectors * VECTOR_BYTES / bytes;
-    int64_t sets = lk_least(vectors / of_set, most / rows);
+    int64_t sets = lk_least(vectors / of_set, lk_divide_up(most, rows));
     while (sets > 1 &&
-           heads * lk_divide_up(steps, rows * sets) < cores * (rows * sets <= BLOCK ? 2
-                                                               : o->causal          ? 16
-                                                                                    : 8))
+           heads * lk_divide_up(steps, rows * sets) < groups_wanted(setup, rows * sets))
         sets--;
     if (sets < 1)
         return 1;
@@ -132,10 +137,10 @@ enum lk_status lk_attention_rows(const struct lk_op_setup *setup,
 {
     const int rows = rows_of(setup, f);
     const int64_t both = lk_least(f->queries, f->keys);
-    const struct rows r = {
-        rows, sets_of(setup, f, rows, f->queries, FORWARD_VECTORS, f->queries + rows - 1),
-        sets_of(setup, f, rows, both, BACKWARD_VECTORS, BLOCK), slices_of(setup, f, 32),
-        slices_of(setup, f, 16)};
+    const struct rows r = {rows,
+                           sets_of(setup, f, rows, f->queries, FORWARD_VECTORS, f->queries),
+                           sets_of(setup, f, rows, both, BACKWARD_VECTORS, BLOCK),
+                           slices_of(setup, f, 32), slices_of(setup, f, 16)};
     const int items = lk_op_items(setup);
     const struct lk_attention_split split = {rows * r.sets, r.slices, items},
                                     of_queries = {rows * r.sets_back, r.slices, items},
