@@ -34,7 +34,8 @@ static enum lk_status make_network(struct network *net)
     LK_TRY(lk_graph_add(graph, "max_pool", x, "size=3 stride=1 padding=same", &x));
     LK_TRY(lk_graph_add(graph, "average_pool", x, "size=2 stride=1", &x));
     LK_TRY(lk_graph_add(graph, "global_average_pool", x, "", &pair[0]));
-    LK_TRY(lk_graph_add(graph, "global_max_pool", x, "", &pair[1]));
+    LK_TRY(lk_graph_add(graph, "conv2d", x, "filters=6 kernel=3 stride=2 padding=1", &pair[1]));
+    LK_TRY(lk_graph_add(graph, "global_max_pool", pair[1], "", &pair[1]));
     LK_TRY(lk_graph_add_many(graph, "add", 2, pair, "", &of_all));
     LK_TRY(lk_graph_add(graph, "dense", of_all, "units=5", &pair[0]));
     LK_TRY(lk_graph_add(graph, "conv2d", x,

@@ -5,7 +5,7 @@ ROW = re.compile(r"\bROW\(([\w/]+), \w+,\s*[^,]+, \w+, (\w+),")
 CLASSES = {"CPU": {"cpu"}, "GPU": {"gpu"}, "ANY": {"cpu", "gpu"}}
 # What has no row: what packs for one of them, and further kernels of plane tiles.
 BESIDE = {"products/winograd/pack": {"cpu"}, "products/planes/pack": {"cpu"},
-          "products/planes/gradient": {"cpu"},
+          "products/planes/gradient": {"cpu"}, "products/planes/winograd_pack": {"cpu"},
           "ops/pool_planes": {"cpu"}, "tensor/planes": {"cpu"}}  # fmt: skip
 
 
