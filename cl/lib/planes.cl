@@ -11,16 +11,32 @@
  */
 #define ARRANGED(a) (TAPS_X * (a)->copy)
 
+/* Every second of the 2 VECTOR reals of a and b. */
+#if VECTOR > 1
+INLINE V evens(V a, V b)
+{
+    V v;
+    v.lo = a.even;
+    v.hi = b.even;
+    return v;
+}
+
+INLINE V odds(V a, V b)
+{
+    V v;
+    v.lo = a.odd;
+    v.hi = b.odd;
+    return v;
+}
+#endif
+
 /* VECTOR reals, STRIDE_X apart. */
 INLINE V load_columns(__global const real *x)
 {
 #if STRIDE_X == 1
     return ROW_LOAD(x);
 #elif STRIDE_X == 2 && VECTOR > 1
-    V v;
-    v.lo = ROW_LOAD(x).even;
-    v.hi = ROW_LOAD(x + VECTOR).even;
-    return v;
+    return evens(ROW_LOAD(x), ROW_LOAD(x + VECTOR));
 #else
     union {
         real lane[VECTOR];
@@ -66,10 +82,7 @@ INLINE V load_tap(__global const real *x, int s)
 {
 #if STRIDE_X == 2 && GAP_X == 1 && VECTOR > 1
     const V left = ROW_LOAD(x + s / 2 * 2), right = ROW_LOAD(x + s / 2 * 2 + VECTOR);
-    V v;
-    v.lo = s % 2 ? left.odd : left.even;
-    v.hi = s % 2 ? right.odd : right.even;
-    return v;
+    return s % 2 ? odds(left, right) : evens(left, right);
 #else
     return load_columns(x + s * GAP_X);
 #endif
@@ -89,13 +102,17 @@ INLINE V load_within(__global const real *x, int at, int size)
     return v.all;
 }
 
-/* The first `count` reals of v: there is no room for the others. */
+/* The first `count` reals of v: for the others there may be no room. */
 INLINE void store_first(__global real *to, V v, int count)
 {
     union {
         V all;
         real lane[VECTOR];
     } lanes = {v};
+    if (count == VECTOR) {
+        ROW_STORE(to, v);
+        return;
+    }
     for (int i = 0; i < count; i++)
         to[i] = lanes.lane[i];
 }

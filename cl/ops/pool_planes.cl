@@ -74,11 +74,7 @@ INLINE void pool_row(const struct lk_planes *a, __global const real *x,
 /* VECTOR reals of y, or as many of them as there is room for. */
 INLINE void put(const struct lk_planes *a, V v, __global real *y, int at)
 {
-    const int count = a->out_vectors * VECTOR - at;
-    if (count >= VECTOR)
-        ROW_STORE(y + at, v);
-    else
-        store_first(y + at, v, count);
+    store_first(y + at, v, min((int)a->out_vectors * VECTOR - at, VECTOR));
 }
 
 #ifdef POSITION

@@ -9,7 +9,7 @@
  * A tile is sample n, p is a pixel; dead lanes, and samples that there are not, become 0.
  * y, but for spread: [n][c][vectors][VECTOR]. -D: REVERSES: c' is channels - 1 - c, else c.
  * Batch tiles: `shard_tiles` for every `shard_samples` samples. Group ids: 0: channel, 1: tile
- * of y.
+ * of y, images: 2: part of `each` pixels.
  */
 #include "lib/real.cl"
 
@@ -24,19 +24,31 @@
 #define PLANE ((size_t)GROUP_ID(1) * CHANNELS + CHANNEL)
 #define VECTORS(pixels) (((pixels) + VECTOR - 1) / VECTOR)
 
-KERNEL void planes_images(__global const uchar *restrict x, __global real *restrict y,
-                          int pixels_at, int pixels, int samples, real scale_0, real scale_1,
-                          real scale_2, real scale_3, real shift_0, real shift_1, real shift_2,
-                          real shift_3 GROUP_ARGS)
+/* Of a number of channels that it knows the compiler makes vectors. */
+INLINE void convert_pixels(__global const uchar *restrict x, __global real *restrict y,
+                           int count, int channels, real scale, real shift)
 {
-    const int c = CHANNEL, count = (int)GROUP_ID(1) < samples ? pixels : 0;
+    for (int p = 0; p < count; p++)
+        y[p] = (real)x[(size_t)p * channels] * scale + shift;
+}
+
+KERNEL void planes_images(__global const uchar *restrict x, __global real *restrict y,
+                          int pixels_at, int pixels, int each, int samples, real scale_0,
+                          real scale_1, real scale_2, real scale_3, real shift_0, real shift_1,
+                          real shift_2, real shift_3 GROUP_ARGS)
+{
+    const int c = CHANNEL, first = GROUP_ID(2) * each;
+    const int end = min(first + each, VECTORS(pixels) * VECTOR);
+    const int count = (int)GROUP_ID(1) < samples ? min(first + each, pixels) - first : 0;
     const real scale = c == 0 ? scale_0 : c == 1 ? scale_1 : c == 2 ? scale_2 : scale_3;
     const real shift = c == 0 ? shift_0 : c == 1 ? shift_1 : c == 2 ? shift_2 : shift_3;
-    x += pixels_at + (size_t)GROUP_ID(1) * pixels * CHANNELS + FROM(c, CHANNELS);
-    y += PLANE * VECTORS(pixels) * VECTOR;
-    for (int p = 0; p < count; p++)
-        y[p] = (real)x[(size_t)p * CHANNELS] * scale + shift;
-    for (int p = count; p < VECTORS(pixels) * VECTOR; p++)
+    x += pixels_at + ((size_t)GROUP_ID(1) * pixels + first) * CHANNELS + FROM(c, CHANNELS);
+    y += PLANE * VECTORS(pixels) * VECTOR + first;
+    if (CHANNELS == 3)
+        convert_pixels(x, y, count, 3, scale, shift);
+    else
+        convert_pixels(x, y, count, CHANNELS, scale, shift);
+    for (int p = count; p < end - first; p++)
         y[p] = 0;
 }
 

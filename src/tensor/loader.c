@@ -137,6 +137,8 @@ void lk_loader_use(struct lk_loader *loader, const struct lk_tiling *tiling)
     loader->tiling = *tiling;
 }
 
+enum { IMAGE_PART = 1 << 13 }; /* pixels of a plane that one work-group converts */
+
 enum lk_status lk_loader_enqueue_images(struct lk_loader *loader,
                                         const struct lk_image_batch *images,
                                         const struct lk_shape *y_shape, struct lk_buffer *y)
@@ -145,7 +147,7 @@ enum lk_status lk_loader_enqueue_images(struct lk_loader *loader,
     const struct lk_transform *transform = &loader->transform;
     const int64_t c = y_shape->dim[0], h = y_shape->dim[1], w = y_shape->dim[2];
     const struct lk_grid grid = {{h, t->tiles, 1}, t->lanes / t->vector};
-    const struct lk_grid planes = {{c, t->tiles, 1}, 1};
+    const struct lk_grid planes = {{c, t->tiles, lk_divide_up(h * w, IMAGE_PART)}, 1};
     double scale[LK_TRANSFORM_CHANNELS], shift[LK_TRANSFORM_CHANNELS];
     for (int i = 0; i < LK_TRANSFORM_CHANNELS; i++) {
         scale[i] = transform->normalizes ? transform->scale[i] : images->scale;
@@ -153,10 +155,10 @@ enum lk_status lk_loader_enqueue_images(struct lk_loader *loader,
     }
     if (t->planes)
         return LK_ENQUEUE(loader->plane_images, planes, LK_BUF(images->buffer), LK_BUF(y),
-                          LK_INT(images->pixels_at), LK_INT(h * w), LK_INT(images->samples),
-                          LK_REAL(scale[0]), LK_REAL(scale[1]), LK_REAL(scale[2]),
-                          LK_REAL(scale[3]), LK_REAL(shift[0]), LK_REAL(shift[1]),
-                          LK_REAL(shift[2]), LK_REAL(shift[3]));
+                          LK_INT(images->pixels_at), LK_INT(h * w), LK_INT(IMAGE_PART),
+                          LK_INT(images->samples), LK_REAL(scale[0]), LK_REAL(scale[1]),
+                          LK_REAL(scale[2]), LK_REAL(scale[3]), LK_REAL(shift[0]),
+                          LK_REAL(shift[1]), LK_REAL(shift[2]), LK_REAL(shift[3]));
     if (loader->has_means && h != loader->height)
         return lk_fail(LK_E_ARGUMENT, "images of %lld rows, there is memory for %lld",
                        (long long)h, (long long)loader->height);

@@ -197,31 +197,72 @@ KERNEL void planes_convolve(__global const real *x, int x_first, __global const 
     }
 }
 
+/* The pixels of even and of odd columns of `count` pairs in a row. */
+INLINE void part_pairs(__global const real *row, int count, V *even, V *odd)
+{
+    union {
+        real lane[VECTOR];
+        V all;
+    } pixels[2] = {{{0}}};
+#if VECTOR > 1
+    if (count == VECTOR) {
+        const V left = ROW_LOAD(row), right = ROW_LOAD(row + VECTOR);
+        *even = evens(left, right);
+        *odd = odds(left, right);
+        return;
+    }
+#endif
+    for (int i = 0; i < 2 * count; i++)
+        pixels[i % 2].lane[i / 2] = row[i];
+    *even = pixels[0].all;
+    *odd = pixels[1].all;
+}
+
+/* The largest of each 2x2 pixels, the first of equal ones, NaN if one is; its number. */
+INLINE V largest_of(__global const real *up, __global const real *down, int count, I *which)
+{
+    V of[4];
+    part_pairs(up, count, &of[0], &of[1]);
+    part_pairs(down, count, &of[2], &of[3]);
+    V best = of[0];
+    *which = 0;
+    UNROLL
+    for (int k = 1; k < 4; k++) {
+        const I is_larger = !(of[k] <= best) & (best == best);
+        best = is_larger ? of[k] : best;
+        *which = is_larger ? (I)k : *which;
+    }
+#if RELU
+    *which = best > (V)0 ? *which : (I)4;
+#endif
+    return best;
+}
+
+/* What a vector writes behind its row the next row overwrites, or zeros do. */
 KERNEL void planes_pool(__global const real *restrict x, int x_first, __global real *restrict y,
                         __global uchar *restrict at, int height, int width, int x_plane,
                         int y_plane GROUP_ARGS)
 {
     const size_t plane = GROUP_ID(1) * GROUP_COUNT(0) + GROUP_ID(0);
+    const int across = width / 2, pixels = height / 2 * across;
     x += x_first + plane * x_plane;
     y += plane * y_plane;
-    if (at)
-        at += plane * y_plane;
-    for (int i = 0; i < height / 2; i++) {
-        __global const real *up = x + 2 * i * width, *down = up + width;
-        for (int j = 0; j < width / 2; j++) {
-            const real of[4] = {up[2 * j], up[2 * j + 1], down[2 * j], down[2 * j + 1]};
-            real best = of[0];
-            uchar which = 0;
-            for (int k = 1; k < 4; k++)
-                if (!(of[k] <= best) && best == best) {
-                    best = of[k];
-                    which = k;
-                }
-            y[i * (width / 2) + j] = best;
-            if (at)
-                at[i * (width / 2) + j] = RELU == 0 || best > 0 ? which : 4;
+    at += at ? plane * y_plane : 0;
+    for (int i = 0; i < height / 2; i++)
+        for (int j = 0; j < across; j += VECTOR) {
+            const int from = 2 * (i * width + j), to = i * across + j;
+            const bool is_whole =
+                from + width + 2 * VECTOR <= x_plane && to + VECTOR <= y_plane;
+            const int count = is_whole ? VECTOR : across - j;
+            I which;
+            store_first(y + to, largest_of(x + from, x + from + width, count, &which), count);
+            const union {
+                B all;
+                uchar lane[VECTOR];
+            } numbers = {TO_B(which)};
+            for (int l = 0; at && l < count; l++)
+                at[to + l] = numbers.lane[l];
         }
-    }
-    for (int p = height / 2 * (width / 2); p < y_plane; p++)
+    for (int p = pixels; p < y_plane; p++)
         y[p] = 0;
 }

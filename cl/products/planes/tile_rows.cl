@@ -41,22 +41,6 @@ INLINE void store_tiles(__global real *to, bool is_pair, int apart, V v)
     ROW_STORE(to, v);
 }
 
-INLINE V evens(V a, V b)
-{
-    V v;
-    v.lo = a.even;
-    v.hi = b.even;
-    return v;
-}
-
-INLINE V odds(V a, V b)
-{
-    V v;
-    v.lo = a.odd;
-    v.hi = b.odd;
-    return v;
-}
-
 /* Columns 0 to TILE - 1 of VECTOR Winograd tiles: of half of them, side by side, from `row` on,
  * of the others from `other` on. */
 INLINE void part_tiles(__global const real *row, __global const real *other, V *column)
