@@ -272,6 +272,7 @@ enum lk_status lk_layer_forward(const struct lk_product_setup *setup,
                                       .at = run->at,
                                       .more = run->more,
                                       .packed = run->packed,
+                                      .lengths = run->lengths,
                                       .weights_are_new = run->weights_are_new,
                                       .workspace = run->workspace};
     memcpy(operands.norm, run->norm, sizeof operands.norm);
@@ -321,6 +322,7 @@ enum lk_status lk_layer_backward(const struct lk_product_setup *setup,
                                             .db = layer->gives_db ? db : NULL,
                                             .dw_stride = run->dw_stride,
                                             .packed = run->packed,
+                                            .lengths = run->lengths,
                                             .weights_are_new = run->weights_are_new,
                                             .workspace = run->workspace};
     if (run->dx) {

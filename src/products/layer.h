@@ -55,6 +55,7 @@ struct lk_layer_run {
     int64_t dw_stride;
     const struct lk_buffer *norm[LK_NORMS], *more; /* as lk_product_run */
     struct lk_buffer *packed;
+    const struct lk_buffer *lengths; /* as lk_product_run */
     bool weights_are_new;
     bool dy_is_turned; /* the backward before this one was that of a layer of as many units on
                         * this dy: the workspace still holds what was made of it */

@@ -172,8 +172,9 @@ static void local_memory_is_there(void **state)
         assert_ok(lk_chain_begin(w.chain));
         enqueue(&w, w.x, w.y, 0, SAMPLES);
         assert_ok(LK_ENQUEUE(product, grid, LK_BUF(by), LK_BUF(NULL), LK_BUF(w.y), LK_BUF(sums),
-                             LK_REAL(-INFINITY), LK_INT(UNITS), LK_INT(DEPTH), LK_INT(1),
-                             LK_INT(1), LK_LOCAL(4 * 8 * sizeof(float))));
+                             LK_BUF(NULL), LK_INT(0), LK_REAL(-INFINITY), LK_INT(UNITS),
+                             LK_INT(DEPTH), LK_INT(1), LK_INT(1),
+                             LK_LOCAL(4 * 8 * sizeof(float))));
         assert_ok(lk_chain_end(w.chain));
         for (int i = 0; i < UNITS * lanes; i++) {
             assert_ok(lk_buffer_read(sums, (size_t)i * 4, 4, &got));

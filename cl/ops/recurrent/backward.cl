@@ -8,11 +8,12 @@
  *                        in launches
  *
  * dz: stored [tiles][steps][GATES][units][LANES], at the beginning of the workspace; behind a
- * sample's length 0. Each sum begins with what h hands on by itself; then gates' gradients are
- * added in ascending order, on GPUs in SPLIT parts. Slots of the state: 0: dh; 1: dc; 2: what h
- * hands on by itself; from 3 on the gates' gradients, where they are not read in dz (gates.cl).
- * In launches those of every other step are from 8 on: the launch that makes dh of a step makes
- * of it the gates' gradients of the next one.
+ * sample's length 0, behind the longest of a group what was there: products leave that out.
+ * Each sum begins with what h hands on by itself; then gates' gradients are added in ascending
+ * order, on GPUs in SPLIT parts. Slots of the state: 0: dh; 1: dc; 2: what h hands on by
+ * itself; from 3 on the gates' gradients, where they are not read in dz (gates.cl). In launches
+ * those of every other step are from 8 on: the launch that makes dh of a step makes of it the
+ * gates' gradients of the next one.
  * Group ids: pack: 0: block; backward, begin, end: 0: group; gates, reset,
  * step: 0: `each` blocks, 1: group.
  */
@@ -149,8 +150,8 @@ BODY void walk_backward(struct backward all, __global S *dfirst)
     for (int i = w->a.steps - 1; i >= 0; i--) {
         const int t = step_of(w, i);
         if (t >= last) {
-            for (int u = 0; u < GATES * w->a.units; u++)
-                for (int j = 0; j < COLUMNS; j++)
+            for (int u = 0; KIND == GRU_BEFORE && u < GATES * w->a.units; u++)
+                for (int j = 0; j < COLUMNS; j++) /* gru_candidate reads it */
                     STORE(b.dz + at_step(w, j, t, GATES, 0) + u * PARTS, (V)0);
             continue;
         }

@@ -154,19 +154,19 @@ INLINE void end(const struct forward *f, int from)
         }
 }
 
-/* A step that belongs to no sample of the group. Products over all steps read its h and a
- * GRU's r. */
+/* A step that belongs to no sample of the group. Products leave it out, but for those of a GRU
+ * whose reset gate comes first, which read h and r. */
 INLINE void skip(const struct forward *f, int t)
 {
     const struct walk *w = &f->w;
+    const V zero = (V)0;
     for (int u = 0; u < w->a.units; u++)
         for (int j = 0; j < COLUMNS; j++) {
             if (w->a.sequences)
-                STORE(f->y + y_at(w, j, t) + u * PARTS, (V)0);
-            if (f->saved)
-                STORE(f->saved + at_step(w, j, t, 1, 0) + u * PARTS, (V)0);
-            const V zero = (V)0;
-            if (GATES == 3)
+                STORE(f->y + y_at(w, j, t) + u * PARTS, zero);
+            if (KIND == GRU_BEFORE && f->saved)
+                STORE(f->saved + at_step(w, j, t, 1, 0) + u * PARTS, zero);
+            if (KIND == GRU_BEFORE)
                 keep(f, t, 1, 1, u, j, &zero);
         }
 }

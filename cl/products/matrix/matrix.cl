@@ -6,10 +6,13 @@
  * -D: ROWS x COLUMNS: values V a work-item sums at once; BIAS, FORWARD (0, 1); PIECES of ROWS
  * that a group does, DEPTH it goes at a time (all, where halves are stored), PACK (0, 1): w
  * through local memory. No sum's order depends on any of them.
+ * Of dead tiles (alive_tiles.cl) x is not read; a data gradient is 0 there, other y are left
+ * as they are.
  * Group ids: 0: PIECES * ROWS units, 1: `chunk` tiles.
  */
 #include "lib/real.cl"
 #include "products/matrix/place.cl"
+#include "products/matrix/alive_tiles.cl"
 
 #define BLOCK (PIECES * ROWS)
 
@@ -109,8 +112,16 @@ INLINE void sum_block(const struct product *p, A_SPACE const real *w, int n)
         STORE(y[j] + row[i] * PARTS, acc[i][j] < least ? least : acc[i][j]);
 }
 
+/* y of a dead tile: units m to m_end - 1. */
+INLINE void clear(const struct product *p, int tile, int m, int m_end)
+{
+    for (; m < m_end; m++)
+        STORE(p->y + ((size_t)tile * p->rows + m) * PARTS + PART, (V)0);
+}
+
 BODY void sum_blocks(__global const real *restrict w, __global const real *restrict bias,
-                     __global const S *restrict x, __global S *restrict y, real least, int rows,
+                     __global const S *restrict x, __global S *restrict y,
+                     __global const int *restrict lengths, int steps, real least, int rows,
                      int depth, int tiles, int chunk, __local real *packed, int group, int part)
 {
     const int m0 = group * BLOCK, m_end = min(m0 + BLOCK, rows);
@@ -121,22 +132,29 @@ BODY void sum_blocks(__global const real *restrict w, __global const real *restr
 #if PACK
         pack(w + (size_t)p.d * rows, packed, m0, rows, n);
 #endif
-        for (p.t = first; p.t < last; p.t += COLUMNS)
-            for (p.m = m0; p.m < m_end; p.m += ROWS)
+        for (int t = first; t < last;) {
+            for (p.last = t; p.last < last && is_alive(lengths, steps, p.last);)
+                p.last++;
+            for (p.t = t; p.t < p.last; p.t += COLUMNS)
+                for (p.m = m0; p.m < m_end; p.m += ROWS)
 #if PACK
-                sum_block(&p, packed + (p.m - m0) * DEPTH, n);
+                    sum_block(&p, packed + (p.m - m0) * DEPTH, n);
 #else
-                sum_block(&p, w, n);
+                    sum_block(&p, w, n);
 #endif
+            for (t = p.last; t < last && !is_alive(lengths, steps, t); t++)
+                if (!FORWARD && p.d == 0)
+                    clear(&p, t, m0, m_end);
+        }
     }
 }
 
 /* packed: BLOCK * DEPTH reals where PACK */
 KERNEL void dense_product(__global const real *restrict w, __global const real *restrict bias,
-                          __global const S *restrict x, __global S *restrict y, real least,
-                          int rows, int depth, int tiles, int chunk,
-                          __local real *packed GROUP_ARGS)
+                          __global const S *restrict x, __global S *restrict y,
+                          __global const int *restrict lengths, int steps, real least, int rows,
+                          int depth, int tiles, int chunk, __local real *packed GROUP_ARGS)
 {
-    sum_blocks(w, bias, x, y, least, rows, depth, tiles, chunk, packed, GROUP_ID(0),
-               GROUP_ID(1));
+    sum_blocks(w, bias, x, y, lengths, steps, least, rows, depth, tiles, chunk, packed,
+               GROUP_ID(0), GROUP_ID(1));
 }

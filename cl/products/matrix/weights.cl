@@ -7,7 +7,8 @@
  *
  * n counts the lanes of all tiles, a panel is WIDTH neighbouring units k; the workspace begins
  * with `kept` times 16 reals that are the caller's. On CPUs dense_weight takes z as it lies,
- * turns a slice of it at a time in local memory, and makes db too, if there is one.
+ * turns a slice of it at a time in local memory, and makes db too, if there is one; it leaves
+ * out dead tiles (alive_tiles.cl).
  * -D: ROWS x COLUMNS: values V a work-item sums at once; RELU (0, 1). No sum's order depends on
  * them.
  * Group ids: dense_gradient: 0: panel, 1: tile; dense_weight: 0: `panels`, 1: `chunk` channels,
@@ -21,49 +22,8 @@
 
 #define WIDTH (COLUMNS * LANES)
 #include "products/matrix/fetch.cl"
-
-/* A value at any real's address. vstoren() of PoCL 3.1 stores two numbers at a time. */
-struct loose {
-    V v;
-} __attribute__((packed));
-
-/* Takes rows of sums from memory, or stores them there; the first of them is `left` before the
- * last unit. Where some are past that a short loop leaves them out. */
-INLINE void move_rows(V sums[][COLUMNS], __global real *memory, const size_t at[], int rows,
-                      int left, int stores)
-{
-    if (left >= (COLUMNS - 1) * LANES + VECTOR) {
-        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < COLUMNS; j++)
-        {
-            __global struct loose *here = (__global struct loose *)(memory + at[i] + j * LANES);
-            if (stores)
-                here->v = sums[i][j];
-            else
-                sums[i][j] = here->v;
-        }
-        return;
-    }
-#if VECTOR > 1
-    V rest[ROWS][COLUMNS];
-    size_t begin[ROWS];
-    UNROLL for (int i = 0; i < rows; i++)
-    {
-        begin[i] = at[i];
-        UNROLL for (int j = 0; j < COLUMNS; j++) rest[i][j] = sums[i][j];
-    }
-    ROLLED for (int i = 0; i < rows; i++) ROLLED for (int j = 0; j < COLUMNS; j++)
-    {
-        __global real *out = memory + begin[i] + j * LANES;
-        real *own = (real *)&rest[i][j];
-        const int count = min(left - j * LANES, VECTOR);
-        ROLLED for (int v = 0; v < count; v++) if (stores) out[v] = own[v];
-        else own[v] = out[v];
-    }
-    if (!stores)
-        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < COLUMNS; j++)
-            sums[i][j] = rest[i][j];
-#endif
-}
+#include "products/matrix/rows.cl"
+#include "products/matrix/alive_tiles.cl"
 
 /* Where the turned gradients begin in the workspace. */
 INLINE size_t turned(int tiles, int units, int kept)
@@ -179,6 +139,7 @@ INLINE void sum_bias(Z_SPACE const real *turned, __global real *db, size_t n, in
 
 struct weights {
     int channels, units, tiles, shard_tiles, stride, chunk, panels, kept;
+    int steps;    /* of lengths */
     int group[3]; /* ids */
 };
 
@@ -201,19 +162,26 @@ INLINE void turn_slice(__global const S *z, __local real *to, int k, int units, 
     }
 }
 
-/* The slice of x is read again for each panel, from the second-level cache. */
+/* The slice of x is read again for each panel, from the second-level cache. Where all tiles are
+ * dead an empty one makes zeros. */
 BODY void sum_weights(__global const stored *restrict x, __global const S *restrict z,
-                      __global real *restrict dw, __global real *restrict db, struct weights w,
+                      __global real *restrict dw, __global real *restrict db,
+                      __global const int *restrict lengths, struct weights w,
                       __local real *slice)
 {
     const int first = w.group[1] * w.chunk, end = min(first + w.chunk, w.channels);
     const int p0 = w.group[0] * w.panels, shard = w.group[2];
     const int p_end = min(p0 + w.panels, (w.units + WIDTH - 1) / WIDTH);
     const int t_end = (shard + 1) * w.shard_tiles;
-    for (int t = shard * w.shard_tiles; t < t_end; t += SLICE)
-        for (int p = p0; p < p_end; p++) {
-            const int k = p * WIDTH, tiles = min(SLICE, t_end - t);
-            const int go_on = t > shard * w.shard_tiles;
+    int t = shard * w.shard_tiles, go_on = 0;
+    do {
+        int tiles = 0;
+        while (t < t_end && !is_alive(lengths, w.steps, t))
+            t++;
+        while (tiles < SLICE && t + tiles < t_end && is_alive(lengths, w.steps, t + tiles))
+            tiles++;
+        for (int p = p0; p < p_end && (tiles > 0 || !go_on); p++) {
+            const int k = p * WIDTH;
             const struct sums s = {x + (size_t)t * w.channels * LANES,
                                    slice,
                                    dw + (size_t)shard * w.stride + k,
@@ -229,19 +197,23 @@ BODY void sum_weights(__global const stored *restrict x, __global const S *restr
                 sum_bias(slice, db + (size_t)shard * w.stride + k, tiles * LANES, w.units - k,
                          go_on);
         }
+        t += tiles;
+        go_on = 1;
+    } while (t < t_end);
 }
 
 /* slice: SLICE * LANES * WIDTH reals */
 KERNEL void dense_weight(__global const stored *restrict x, __global const S *restrict z,
-                         __global real *restrict dw, __global real *restrict db, int channels,
+                         __global real *restrict dw, __global real *restrict db,
+                         __global const int *restrict lengths, int steps, int channels,
                          int units, int shard_tiles, int stride, int chunk, int panels,
                          __local real *slice)
 {
     const struct weights w = {
-        channels,    units,  0,
-        shard_tiles, stride, chunk,
-        panels,      0,      {get_group_id(0), get_group_id(1), get_group_id(2)}};
-    sum_weights(x, z, dw, db, w, slice);
+        channels, units,  0, shard_tiles, stride,
+        chunk,    panels, 0, steps,
+        {get_group_id(0), get_group_id(1), get_group_id(2)}};
+    sum_weights(x, z, dw, db, lengths, w, slice);
 }
 #else
 /* The slice of x is read again for each panel, from the second-level cache. The last panel may
@@ -278,9 +250,9 @@ KERNEL void dense_weight(__global const stored *restrict x,
                          int chunk, int panels, int kept)
 {
     const struct weights w = {
-        channels,    units,  tiles,
-        shard_tiles, stride, chunk,
-        panels,      kept,   {get_group_id(0), get_group_id(1), get_group_id(2)}};
+        channels, units,  tiles, shard_tiles, stride,
+        chunk,    panels, kept,  0,
+        {get_group_id(0), get_group_id(1), get_group_id(2)}};
     sum_weights(x, workspace, dw, w);
 }
 

@@ -283,6 +283,17 @@ static enum lk_status prepare_rnn(struct lk_op_setup *setup)
     return prepare(setup, LK_RNN);
 }
 
+/* Walks in one launch go no further than the longest sequence, so products need not. But
+ * gru_candidate reads all steps. */
+static const struct lk_buffer *lengths_of(const struct lk_op_setup *setup,
+                                          const struct lk_op_run *run)
+{
+    const struct lk_walk *walk = &((const struct state *)setup->state)->walk;
+    const int input = lk_recurrent_length(&setup->shapes);
+    return input > 0 && walk->form.in_one_launch && walk->cell != LK_GRU_BEFORE ? run->x[input]
+                                                                                : NULL;
+}
+
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     const struct state *s = setup->state;
@@ -292,6 +303,7 @@ static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_o
                                           .w = run->w[LK_CELL_WEIGHT],
                                           .bias = run->w[LK_CELL_BIAS],
                                           .y = run->workspace,
+                                          .lengths = lengths_of(setup, run),
                                           .workspace = run->workspace};
     if (drops)
         LK_TRY(lk_drop_inputs(setup, &s->walk, run, run->x[0], run->saved));
@@ -309,6 +321,7 @@ static enum lk_status backward_of_state(const struct lk_op_setup *setup,
                                            .dy = run->workspace,
                                            .dw = run->dw[LK_CELL_RECURRENT],
                                            .db = run->dw[LK_CELL_RECURRENT_BIAS],
+                                           .lengths = lengths_of(setup, run),
                                            .workspace = run->workspace,
                                            .dw_stride = run->dw_stride,
                                            .dy_is_turned = dy_is_turned};
@@ -330,6 +343,7 @@ static enum lk_status backward_of_input(const struct lk_op_setup *setup,
                                        .dx = run->dx[0],
                                        .dw = run->dw[LK_CELL_WEIGHT],
                                        .db = run->dw[LK_CELL_BIAS],
+                                       .lengths = lengths_of(setup, run),
                                        .workspace = run->workspace,
                                        .dw_stride = run->dw_stride};
     return input.dx || input.dw ? lk_layer_backward(&of, &s->input, &input) : LK_OK;

@@ -96,6 +96,11 @@ struct lk_product_run {
     const struct lk_buffer *norms; /* over batch tiles: what products/ending.h makes of norm */
     struct lk_buffer *packed;
     bool weights_are_new; /* w, bias or norm changed since the last run */
+
+    /* Of samples of a sequence of run_tiles steps: [batch tiles][lanes]. On CPUs with whole
+     * vectors, tiles behind the longest of a batch tile are dead: there x and dz are not read,
+     * y is not written, dx is 0. NULL: no tile is. */
+    const struct lk_buffer *lengths;
 };
 
 /* In what form a gradient kernel takes dz. */

@@ -108,8 +108,9 @@ static enum lk_status enqueue_product(const struct lk_product_setup *setup, void
                                  lk_product_items(setup)};
     return LK_ENQUEUE(p->kernel, grid, LK_BUF(run->w), LK_BUF(p->forward ? run->bias : NULL),
                       LK_BUF(p->forward ? run->x : run->dz),
-                      LK_BUF(p->forward ? run->y : run->dx), LK_REAL(least), LK_INT(rows),
-                      LK_INT(depth), LK_INT(tiles), LK_INT(chunk), LK_LOCAL(local));
+                      LK_BUF(p->forward ? run->y : run->dx), LK_BUF(run->lengths),
+                      LK_INT(setup->run_tiles), LK_REAL(least), LK_INT(rows), LK_INT(depth),
+                      LK_INT(tiles), LK_INT(chunk), LK_LOCAL(local));
 }
 
 bool lk_matrix_fits(const struct lk_product_setup *setup, const struct lk_product_job *job)

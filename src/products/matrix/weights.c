@@ -130,9 +130,10 @@ static enum lk_status enqueue_weights(const struct lk_product_setup *setup, void
         {lk_divide_up(w->panels, panels), lk_divide_up(channels, chunk), t->shards}, items};
     if (setup->tiling.vector > 1)
         return LK_ENQUEUE(w->weights, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_BUF(run->dw),
-                          LK_BUF(run->db), LK_INT(channels), LK_INT(units),
-                          LK_INT(t->shard_tiles), LK_INT(run->dw_stride), LK_INT(chunk),
-                          LK_INT(panels), LK_LOCAL(slice_bytes(setup, w)));
+                          LK_BUF(run->db), LK_BUF(run->lengths), LK_INT(setup->run_tiles),
+                          LK_INT(channels), LK_INT(units), LK_INT(t->shard_tiles),
+                          LK_INT(run->dw_stride), LK_INT(chunk), LK_INT(panels),
+                          LK_LOCAL(slice_bytes(setup, w)));
     const struct lk_grid of_bias = {{w->panels, t->shards, 1}, items};
     LK_TRY(LK_ENQUEUE(w->weights, grid, LK_BUF(run->x), LK_BUF(run->workspace), LK_BUF(run->dw),
                       LK_INT(channels), LK_INT(units), LK_INT(t->tiles), LK_INT(t->shard_tiles),

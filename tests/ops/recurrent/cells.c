@@ -166,7 +166,19 @@ static void arrange(const struct lk_op_shapes *shapes, int64_t samples, double *
         w[LK_CELL_RECURRENT][e] = (float)(w[LK_CELL_RECURRENT][e] * scale);
 }
 
+/* And of every four batch tiles one whose samples end early, one without any time step, one of
+ * the longest and one between: products over all steps leave the others out. */
+static void arrange_short(const struct lk_op_shapes *shapes, int64_t samples, double *const x[],
+                          double *const w[])
+{
+    const int64_t steps = shapes->x[0].dim[0], most[] = {3, 0, steps, steps - 7};
+    arrange(shapes, samples, x, w);
+    for (int64_t n = 0; n < samples; n++)
+        x[lk_recurrent_length(shapes)][n] = (double)(n * 5 % (most[n / 16 % 4] + 1));
+}
+
 static const struct op_oracle oracle = {forward, NULL, arrange};
+static const struct op_oracle short_ones = {forward, NULL, arrange_short};
 
 /* --- what PyTorch says, in double, of every sample ---------------------------------------- */
 
@@ -270,6 +282,15 @@ static const struct op_case cases[] = {
             .samples = 40, .shards = 2),
     PLAIN("rnn", "units=6 dropout=0.5 recurrent_dropout=0.5", 3, 4, .samples = 19,
           .inference = true),
+    LENGTHS("lstm", "units=5 return_sequences=true", 20, 4, .samples = 70, .shards = 2,
+            .oracle = &short_ones),
+    LENGTHS("lstm", "units=3 go_backwards=true dropout=0.2", 20, 2, .samples = 60,
+            .oracle = &short_ones),
+    LENGTHS("gru", "units=4 return_sequences=true", 20, 3, .samples = 64, .shards = 4,
+            .oracle = &short_ones),
+    LENGTHS("gru", "units=3 reset_after=false", 20, 3, .samples = 60, .oracle = &short_ones),
+    LENGTHS("rnn", "units=3 recurrent_dropout=0.3", 20, 3, .samples = 50, .shards = 2,
+            .oracle = &short_ones),
 };
 
 static const struct op_refusal refusals[] = {
