@@ -24,7 +24,7 @@
 #define PLANE ((size_t)GROUP_ID(1) * CHANNELS + CHANNEL)
 #define VECTORS(pixels) (((pixels) + VECTOR - 1) / VECTOR)
 
-/* Of a number of channels that it knows the compiler makes vectors. */
+/* Where the compiler knows the number of channels it makes vectors of this. */
 INLINE void convert_pixels(__global const uchar *restrict x, __global real *restrict y,
                            int count, int channels, real scale, real shift)
 {

@@ -67,6 +67,14 @@ static struct network make_even_image(void)
     return net;
 }
 
+/* More pixels than one work-group converts. */
+static struct network make_large_image(void)
+{
+    struct network net = begin(93);
+    net.probabilities = add(&net, "conv2d", net.images, "filters=5 kernel=3 stride=30");
+    return net;
+}
+
 /* One operation of it has no kernels for planes. */
 static struct network make_other(void)
 {
@@ -161,6 +169,7 @@ static void images_agree(void **state)
     (void)state;
     compare(make_image(), NULL, true);
     compare(make_even_image(), "winograd2", true);
+    compare(make_large_image(), NULL, true);
 }
 
 static void check_batch(int side, int64_t asked, int64_t taken)

@@ -8,7 +8,8 @@
  *                        in launches
  *
  * dz: stored [tiles][steps][GATES][units][LANES], at the beginning of the workspace; behind a
- * sample's length 0, behind the longest of a group what was there: products leave that out.
+ * sample's length 0; behind the longest of a group nothing is written, as products leave that
+ * out, but for a GRU whose reset gate comes first zeros.
  * Each sum begins with what h hands on by itself; then gates' gradients are added in ascending
  * order, on GPUs in SPLIT parts. Slots of the state: 0: dh; 1: dc; 2: what h hands on by
  * itself; from 3 on the gates' gradients, where they are not read in dz (gates.cl). In launches

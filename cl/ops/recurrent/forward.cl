@@ -154,8 +154,8 @@ INLINE void end(const struct forward *f, int from)
         }
 }
 
-/* A step that belongs to no sample of the group. Products leave it out, but for those of a GRU
- * whose reset gate comes first, which read h and r. */
+/* A step that belongs to no sample of the group. Products leave it out. But where a GRU's reset
+ * gate comes first they do not: they read h, and gru_candidate r. */
 INLINE void skip(const struct forward *f, int t)
 {
     const struct walk *w = &f->w;

@@ -6,6 +6,7 @@
  *   gru_candidate  dU[k][candidate] = sum of r[k] h[k] dz, where it comes before: steps and
  *                  tiles of a shard in turn in each lane, then over lanes
  *
+ * What they make behind the longest sample of a tile nobody reads, but of gru_candidate.
  * saved and dz: state.cl and backward.cl; du: [units][GATES][units] of every shard, `stride`
  * apart. scratch: LANES reals.
  * -D, further: ROWS: units that gru_candidate sums at once.

@@ -162,8 +162,8 @@ INLINE void turn_slice(__global const S *z, __local real *to, int k, int units, 
     }
 }
 
-/* The slice of x is read again for each panel, from the second-level cache. Where all tiles are
- * dead an empty one makes zeros. */
+/* The slice of x is read again for each panel, from the second-level cache. Where all tiles of
+ * a shard are dead, a slice of no tiles makes zeros. */
 BODY void sum_weights(__global const stored *restrict x, __global const S *restrict z,
                       __global real *restrict dw, __global real *restrict db,
                       __global const int *restrict lengths, struct weights w,

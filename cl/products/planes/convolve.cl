@@ -238,7 +238,8 @@ INLINE V largest_of(__global const real *up, __global const real *down, int coun
     return best;
 }
 
-/* What a vector writes behind its row the next row overwrites, or zeros do. */
+/* What a vector writes behind its row the next row overwrites, or zeros do; in `at` it stays,
+ * and nobody reads it. */
 KERNEL void planes_pool(__global const real *restrict x, int x_first, __global real *restrict y,
                         __global uchar *restrict at, int height, int width, int x_plane,
                         int y_plane GROUP_ARGS)

@@ -11,7 +11,8 @@
  * source: Yepez and Ko, Stride 2 1-D, 2-D, and 3-D Winograd for Convolutional Neural Networks
  * (2020)
  *
- * Positions lie in sections of as many images each, those of all four first.
+ * Positions lie in up to three sections: first those of all four images, then those of two,
+ * then the one of a single image.
  */
 #if STRIDE_Y == 1
 #include "lib/winograd.cl"
@@ -23,7 +24,7 @@
 #define SIDE (TILE + 1)
 #define POSITIONS (SIDE * SIDE)
 
-#if TILE == 4
+#if TILE == 4 /* points 0, 1, -1, 2 and infinity */
 INLINE void winograd_bt(V *o, V d0, V d1, V d2, V d3, V d4)
 {
     const V p = d3 - d1;
@@ -111,13 +112,13 @@ INLINE int place_of(int i, int j)
     return i < LAST ? (j < LAST ? i * LAST + j : LAST + i) : (j < LAST ? j : 0);
 }
 
-/* Whether it has the image of odd (1) or even (0) rows and columns, and as which of its images.
- */
+/* Whether position (i, j) has the image of odd (1) or even (0) rows and columns. */
 INLINE bool has_image(int i, int j, int odd_y, int odd_x)
 {
     return !(i == LAST && odd_y) && !(j == LAST && odd_x);
 }
 
+/* The number of that image among those of the position. */
 INLINE int image_of(int i, int j, int odd_y, int odd_x)
 {
     return j == LAST ? odd_y : i == LAST ? odd_x : odd_y * STRIDE_Y + odd_x;

@@ -8,36 +8,31 @@
 #define HALF 8
 #elif VECTOR == 8
 #define HALF 4
-#elif VECTOR == 4
+#else
 #define HALF 2
 #endif
-#ifdef HALF
 typedef __attribute__((aligned(REAL_BYTES))) PASTE(REAL, HALF) half_row;
-#endif
 
-/* VECTOR tiles; of a pair of rows `apart` reals apart. */
+/* VECTOR tiles: of one row, or half of them of each of two rows, which are `apart` reals apart.
+ */
 INLINE V load_tiles(__global const real *from, bool is_pair, int apart)
 {
-#ifdef HALF
     if (is_pair) {
         V v;
         v.lo = *(__global const half_row *)from;
         v.hi = *(__global const half_row *)(from + apart);
         return v;
     }
-#endif
     return ROW_LOAD(from);
 }
 
 INLINE void store_tiles(__global real *to, bool is_pair, int apart, V v)
 {
-#ifdef HALF
     if (is_pair) {
         *(__global half_row *)to = v.lo;
         *(__global half_row *)(to + apart) = v.hi;
         return;
     }
-#endif
     ROW_STORE(to, v);
 }
 
@@ -61,7 +56,7 @@ INLINE void part_tiles(__global const real *row, __global const real *other, V *
 #endif
 }
 
-/* The other way. */
+/* The lanes of a and b in turn. */
 INLINE void pair(V a, V b, V *first, V *second)
 {
     first->even = a.lo;
@@ -70,6 +65,7 @@ INLINE void pair(V a, V b, V *first, V *second)
     second->odd = b.hi;
 }
 
+/* The other way: columns to `row` and `other`. */
 INLINE void join_tiles(const V *column, __global real *row, __global real *other)
 {
     V a, b, c, d;

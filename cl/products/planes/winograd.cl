@@ -69,11 +69,9 @@ INLINE void transform_image(const struct image *image, int rows, int across, int
 {
     const int next = TILE * image->pitch;
     int i = 0;
-#ifdef HALF
     for (; across <= HALF && i + 1 < rows; i += 2)
         transform_tiles(image, image->x + i * next, image->v + i * across, true, across, odd_y,
                         odd_x);
-#endif
     for (; i < rows; i++)
         for (int t = 0; t < across; t += VECTOR)
             transform_tiles(image, image->x + i * next + t * TILE, image->v + i * across + t,
@@ -156,10 +154,8 @@ INLINE void restore_rows(__global const real *m, const struct positions *at, int
 {
     const int next = TILE * pitch;
     int i = 0;
-#ifdef HALF
     for (; across <= HALF && i + 1 < rows; i += 2)
         restore_tiles(m + i * across, at, true, across, shift, y + i * next, pitch);
-#endif
     for (; i < rows; i++)
         for (int t = 0; t < across; t += VECTOR)
             restore_tiles(m + i * across + t, at, false, across, shift,

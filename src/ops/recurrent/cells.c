@@ -283,8 +283,9 @@ static enum lk_status prepare_rnn(struct lk_op_setup *setup)
     return prepare(setup, LK_RNN);
 }
 
-/* Walks in one launch go no further than the longest sequence, so products need not. But
- * gru_candidate reads all steps. */
+/* A walk in one launch ends with the longest sample of its tiles, so products may end with each
+ * tile's. Not those of a GRU whose reset gate comes first: gru_candidate multiplies r of all
+ * steps by dz, and r of input parts that nobody wrote may be NaN. */
 static const struct lk_buffer *lengths_of(const struct lk_op_setup *setup,
                                           const struct lk_op_run *run)
 {
