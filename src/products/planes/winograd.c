@@ -83,9 +83,10 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
 }
 
 /* Strips of whole vectors of y. */
-static void cut(const struct lk_product_setup *setup, int64_t tile, struct winograd *w)
+static void cut(const struct lk_product_setup *setup, struct winograd *w)
 {
-    const int64_t lanes = setup->tiling.lanes, whole = lk_divide_up(lanes, tile);
+    const int64_t tile = w->tile, lanes = setup->tiling.lanes;
+    const int64_t whole = lk_divide_up(lanes, tile);
     const int64_t row = w->g.across * (products_of(tile, w->stride) * w->shape.channels +
                                        w->positions * w->shape.filters);
     const int64_t rows = STRIP_REALS / row / whole * whole;
@@ -110,8 +111,9 @@ static int64_t scratch_of(const struct winograd *w, int64_t lanes)
 
 static void describe_sections(struct winograd *w)
 {
-    const int64_t t = w->tile, all = side_of(t, w->stride) * side_of(t, w->stride);
-    const struct section one = {.count = all, .images = 1};
+    const int64_t t = w->tile;
+    w->positions = side_of(t, w->stride) * side_of(t, w->stride);
+    const struct section one = {.count = w->positions, .images = 1};
     const struct section of[3] = {{.count = t * t, .images = 4},
                                   {.first = t * t, .count = 2 * t, .images = 2},
                                   {.first = t * t + 2 * t, .count = 1, .images = 1}};
@@ -124,7 +126,6 @@ static void describe_sections(struct winograd *w)
         w->g.shift +=
             filters * w->sections[i].count * (w->sections[i].images * w->shape.channels + 1);
     }
-    w->positions = all;
 }
 
 static void describe(const struct lk_product_setup *setup, struct winograd *w)
@@ -142,7 +143,7 @@ static void describe(const struct lk_product_setup *setup, struct winograd *w)
     w->g.across = lk_divide_up(w->out.in_w, w->tile);
     w->in.out_w = w->g.across * w->tile + side_of(w->tile, w->stride) - w->tile;
     w->in.phases = w->stride;
-    cut(setup, w->tile, w);
+    cut(setup, w);
     w->g.scratch_each = scratch_of(w, setup->tiling.lanes);
 }
 
