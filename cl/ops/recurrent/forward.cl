@@ -164,10 +164,10 @@ INLINE void skip(const struct forward *f, int t)
         for (int j = 0; j < COLUMNS; j++) {
             if (w->a.sequences)
                 STORE(f->y + y_at(w, j, t) + u * PARTS, zero);
-            if (KIND == GRU_BEFORE && f->saved)
+            if (KIND == GRU_BEFORE && f->saved) {
                 STORE(f->saved + at_step(w, j, t, 1, 0) + u * PARTS, zero);
-            if (KIND == GRU_BEFORE)
                 keep(f, t, 1, 1, u, j, &zero);
+            }
         }
 }
 

@@ -9,8 +9,8 @@ typedef PASTE(int, VECTOR) lengths_row;
 INLINE int is_alive(__global const int *lengths, int steps, int tile)
 {
 #if VECTOR > 1 && PARTS == 1
-    const lengths_row t = tile % max(steps, 1);
-    return !lengths || any(t < ((__global const lengths_row *)lengths)[tile / max(steps, 1)]);
+    __global const lengths_row *rows = (__global const lengths_row *)lengths;
+    return !lengths || any((lengths_row)(tile % steps) < rows[tile / steps]);
 #else
     return 1;
 #endif

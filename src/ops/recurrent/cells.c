@@ -283,18 +283,6 @@ static enum lk_status prepare_rnn(struct lk_op_setup *setup)
     return prepare(setup, LK_RNN);
 }
 
-/* A walk in one launch ends with the longest sample of its tiles, so products may end with each
- * tile's. Not those of a GRU whose reset gate comes first: gru_candidate multiplies r of all
- * steps by dz, and r of input parts that nobody wrote may be NaN. */
-static const struct lk_buffer *lengths_of(const struct lk_op_setup *setup,
-                                          const struct lk_op_run *run)
-{
-    const struct lk_walk *walk = &((const struct state *)setup->state)->walk;
-    const int input = lk_recurrent_length(&setup->shapes);
-    return input > 0 && walk->form.in_one_launch && walk->cell != LK_GRU_BEFORE ? run->x[input]
-                                                                                : NULL;
-}
-
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     const struct state *s = setup->state;
@@ -304,7 +292,7 @@ static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_o
                                           .w = run->w[LK_CELL_WEIGHT],
                                           .bias = run->w[LK_CELL_BIAS],
                                           .y = run->workspace,
-                                          .lengths = lengths_of(setup, run),
+                                          .lengths = lk_walk_lengths(setup, &s->walk, run),
                                           .workspace = run->workspace};
     if (drops)
         LK_TRY(lk_drop_inputs(setup, &s->walk, run, run->x[0], run->saved));
@@ -322,7 +310,7 @@ static enum lk_status backward_of_state(const struct lk_op_setup *setup,
                                            .dy = run->workspace,
                                            .dw = run->dw[LK_CELL_RECURRENT],
                                            .db = run->dw[LK_CELL_RECURRENT_BIAS],
-                                           .lengths = lengths_of(setup, run),
+                                           .lengths = lk_walk_lengths(setup, &s->walk, run),
                                            .workspace = run->workspace,
                                            .dw_stride = run->dw_stride,
                                            .dy_is_turned = dy_is_turned};
@@ -344,7 +332,7 @@ static enum lk_status backward_of_input(const struct lk_op_setup *setup,
                                        .dx = run->dx[0],
                                        .dw = run->dw[LK_CELL_WEIGHT],
                                        .db = run->dw[LK_CELL_BIAS],
-                                       .lengths = lengths_of(setup, run),
+                                       .lengths = lk_walk_lengths(setup, &s->walk, run),
                                        .workspace = run->workspace,
                                        .dw_stride = run->dw_stride};
     return input.dx || input.dw ? lk_layer_backward(&of, &s->input, &input) : LK_OK;

@@ -66,6 +66,14 @@ struct lk_walk {
 LK_MUST_CHECK enum lk_status lk_walk_prepare(const struct lk_op_setup *setup, enum lk_cell cell,
                                              int64_t kept, struct lk_walk *walk);
 
+/* The lengths with which products over all time steps may leave some out (lk_product_run);
+ * NULL: none. A walk in one launch ends with the longest sample of its tiles, so they may end
+ * with each tile's. Not those of a GRU whose reset gate comes first: gru_candidate multiplies r
+ * of all steps by dz, and r of input parts that nobody wrote may be NaN. */
+const struct lk_buffer *lk_walk_lengths(const struct lk_op_setup *setup,
+                                        const struct lk_walk *walk,
+                                        const struct lk_op_run *run);
+
 /* Enqueue only. Forward: the workspace holds the input parts. Backward: it will hold dz. */
 LK_MUST_CHECK enum lk_status lk_walk_forward(const struct lk_op_setup *setup,
                                              const struct lk_walk *walk,

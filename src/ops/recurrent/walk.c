@@ -263,6 +263,19 @@ static const struct lk_buffer *input_of(const struct lk_op_run *run, int number)
     return number > 0 ? run->x[number] : NULL;
 }
 
+static const struct lk_buffer *lengths_of(const struct lk_op_setup *setup,
+                                          const struct lk_op_run *run)
+{
+    return input_of(run, lk_recurrent_length(&setup->shapes));
+}
+
+const struct lk_buffer *lk_walk_lengths(const struct lk_op_setup *setup,
+                                        const struct lk_walk *walk, const struct lk_op_run *run)
+{
+    const bool ends = walk->form.in_one_launch && walk->cell != LK_GRU_BEFORE;
+    return ends ? lengths_of(setup, run) : NULL;
+}
+
 /* Of what walks, or takes a step: which takes as long as the sums of one warp. */
 static struct lk_grid grid_of(const struct lk_op_setup *setup, const struct lk_walk *walk)
 {
@@ -323,7 +336,7 @@ static enum lk_status forward_steps(const struct lk_op_setup *setup, const struc
 {
     const struct lk_walk_pass *p = &walk->forward;
     const struct lk_buffer *first = first_states(setup, run);
-    const struct lk_buffer *lengths = input_of(run, lk_recurrent_length(&setup->shapes));
+    const struct lk_buffer *lengths = lengths_of(setup, run);
     const int64_t each = blocks_each(setup, walk, p);
     struct lk_grid grid = grid_of(setup, walk);
     LK_TRY(LK_ENQUEUE(p->begin, grid, LK_BUF(first), LK_BUF(run->workspace), LK_STRUCT(args)));
@@ -346,7 +359,7 @@ enum lk_status lk_walk_forward(const struct lk_op_setup *setup, const struct lk_
 {
     const struct lk_recurrent args = args_of(setup, walk);
     const struct lk_buffer *first = first_states(setup, run);
-    const struct lk_buffer *lengths = input_of(run, lk_recurrent_length(&setup->shapes));
+    const struct lk_buffer *lengths = lengths_of(setup, run);
     struct lk_op_run own = *run;
     own.saved = setup->training ? run->saved : NULL;
     LK_TRY(enqueue_pack(setup, &walk->forward, run, &args));
@@ -363,7 +376,7 @@ static enum lk_status backward_steps(const struct lk_op_setup *setup,
                                      struct lk_buffer *dfirst, const struct lk_recurrent *args)
 {
     const struct lk_walk_pass *p = &walk->backward;
-    const struct lk_buffer *lengths = input_of(run, lk_recurrent_length(&setup->shapes));
+    const struct lk_buffer *lengths = lengths_of(setup, run);
     const int64_t each = blocks_each(setup, walk, p);
     struct lk_grid grid = grid_of(setup, walk);
     LK_TRY(
@@ -390,7 +403,7 @@ enum lk_status lk_walk_backward(const struct lk_op_setup *setup, const struct lk
 {
     const struct lk_recurrent args = args_of(setup, walk);
     const int first = lk_recurrent_first_state(&setup->shapes);
-    const struct lk_buffer *lengths = input_of(run, lk_recurrent_length(&setup->shapes));
+    const struct lk_buffer *lengths = lengths_of(setup, run);
     struct lk_buffer *dfirst = first > 0 ? run->dx[first] : NULL;
     LK_TRY(enqueue_pack(setup, &walk->backward, run, &args));
     LK_TRY(lk_drop_states(setup, walk, run, &args));

@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 enum {
-    FILTERS = 8, /* of a block, with up to 3 vectors: 24 sums; half where vectors are short */
     MOST_VECTORS = 3,       /* of a block */
     CACHED_REALS = 1 << 17, /* of x that a work-group reads again for each block: all of it */
     RUN_REALS = 1 << 16,    /* or, where that is more, of a run of vectors */
@@ -90,8 +89,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     s->planes = lk_planes_of(&setup->tiling, s->shape.axis);
     s->is_direct = lk_planes_are_direct(&s->planes);
     s->weights.shape = &s->shape;
-    s->weights.block =
-        setup->tiling.vector * (int)lk_dtype_bytes(setup->real) < 64 ? FILTERS / 2 : FILTERS;
+    s->weights.block = lk_plane_block(setup);
     describe(setup, s);
     const int64_t planes = setup->tiling.tiles * s->shape.groups;
     LK_TRY(lk_plane_images_prepare(setup, job, &s->images));

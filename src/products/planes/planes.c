@@ -40,6 +40,11 @@ int64_t lk_planes_arranged(const struct lk_planes *planes)
     return planes->taps_x * planes->copy;
 }
 
+int64_t lk_plane_block(const struct lk_product_setup *setup)
+{
+    return setup->tiling.vector * (int)lk_dtype_bytes(setup->real) < 64 ? 4 : 8;
+}
+
 int lk_plane_lone(const struct lk_product_setup *setup, int64_t block, int64_t pixels)
 {
     const int64_t lanes = setup->tiling.lanes, count = pixels % lanes;

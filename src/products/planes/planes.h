@@ -17,6 +17,10 @@ void lk_planes_print(const struct lk_product_axis axis[2], char text[LK_GEOMETRY
 /* Reals of an arranged plane. */
 int64_t lk_planes_arranged(const struct lk_planes *planes);
 
+/* FILTERS of a block of products: 8, with up to 3 vectors 24 sums; 4 where vectors are short.
+ */
+int64_t lk_plane_block(const struct lk_product_setup *setup);
+
 /* LONE of products of planes of so many pixels in blocks of filters: 1 or 4 where their last
  * vector has at most as many, else 0. Blocks of 8 with vectors of 16 have registers for 4. */
 int lk_plane_lone(const struct lk_product_setup *setup, int64_t block, int64_t pixels);

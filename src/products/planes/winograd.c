@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 enum {
-    FILTERS = 8,          /* of a block of products, as in convolve.c */
     MOST_VECTORS = 3,     /* and its vectors */
     GROUPS = 16,          /* work-groups that there are at least, if there can be */
     STRIP_REALS = 1 << 21 /* of transformed inputs and outputs that stay in the caches */
@@ -58,11 +57,6 @@ static int64_t products_of(int64_t tile, int64_t stride)
     return along * along;
 }
 
-static int64_t block_of(const struct lk_product_setup *setup)
-{
-    return setup->tiling.vector * (int)lk_dtype_bytes(setup->real) < 64 ? FILTERS / 2 : FILTERS;
-}
-
 /* Weights that few vectors share cost as much as two of these: the time to fetch them; a lone
  * vector costs a quarter. Products at 0.8 of the peak; transforms at 6 vectors of multiply-adds
  * a position. */
@@ -73,7 +67,7 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
     const int64_t lanes = setup->tiling.lanes, side = side_of(tile, stride);
     const int64_t down = lk_divide_up(s->axis[0].all_out, tile);
     const int64_t across = lk_divide_up(s->axis[1].all_out, tile);
-    const bool has_lone = lk_plane_lone(setup, block_of(setup), down * across) > 0;
+    const bool has_lone = lk_plane_lone(setup, lk_plane_block(setup), down * across) > 0;
     const double vectors = (double)lk_divide_up(down * across, lanes) - (has_lone ? 0.75 : 0.0);
     const double products =
         (double)(products_of(tile, stride) * s->channels * s->filters) / 0.8;
@@ -132,7 +126,7 @@ static void describe(const struct lk_product_setup *setup, struct winograd *w)
 {
     const struct lk_product_shape *s = &w->shape;
     w->stride = s->axis[0].stride;
-    w->block = block_of(setup);
+    w->block = lk_plane_block(setup);
     w->in = lk_planes_of(&setup->tiling, s->axis);
     w->out = w->in;
     w->out.in_h = w->in.out_h;
